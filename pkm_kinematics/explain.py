@@ -28,15 +28,14 @@ def explain_inverse(engine: Engine, status: int, joints: Array, residual: float,
         return BAD_POSE + BAD_SEED * seeded
     if status == Status.UNREACHABLE and residual == inf:
         return f"{Status(status).meaning} and keeps the ratio of its mimic joints"
+    gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to compute the gap"
     if status == Status.NOT_CONNECTED:
         way = "near the seed" if seeded else "on the straight path from home" if engine.continues else "from home"
         words = f"iterated limbs do not follow the platform {way}"
         if residual < CLOSED * engine.size:
             return f"{words}; the pose has a configuration: give a seed for another path"
-        gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to compute the gap"
         return f"{words} ({gap}); inverse_all searches for other configurations, and a seed selects another path"
     if status in (Status.UNREACHABLE, Status.DIVERGED):
-        gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to compute the gap"
         return f"{Status(status).meaning} ({gap})"
     return Status(status).meaning
 

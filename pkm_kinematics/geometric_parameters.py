@@ -16,10 +16,10 @@ together: a parallelogram's rods both longer.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -151,20 +151,13 @@ class GeometricParameters:
 
     def closure_by(self, placed: Placed, parameters: Sequence[GeometricParameter]) -> Array:
         """Derivative (n, m, k) of the loops' dimensionless gaps by parameters [1/m, 1/rad]."""
-        weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
         rows = self.model.closure(placed)[0].shape[1]
-        total = np.zeros((len(placed.platform), rows, len(parameters)))
-        for place in np.flatnonzero(weights.any(axis=(0, 2))):
-            total += placed.by_place(int(place)) @ weights[:, place].T
-        return total
+        return _weighed(placed.by_place, (len(placed.platform), rows), parameters)
 
     def platform_by(self, placed: Placed, parameters: Sequence[GeometricParameter]) -> Array:
         """Twist (n, 6, k) of a platform on the tree, at its origin, per parameter, all coordinates held."""
-        weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
-        total = np.zeros((len(placed.platform), 6, len(parameters)))
-        for place in np.flatnonzero(weights.any(axis=(0, 2))):
-            total += placed.link_by_place(self.model.platform, int(place)) @ weights[:, place].T
-        return placed.at_origin(total)
+        by_place = partial(placed.link_by_place, self.model.platform)
+        return placed.at_origin(_weighed(by_place, (len(placed.platform), 6), parameters))
 
     def sensitivity(self, states: States, parameters: Sequence[GeometricParameter]) -> tuple[Array, Array]:
         """How joints and platform move per parameter: rates (n, size, k) of the coordinates, and twists (n, 6, k).
@@ -305,6 +298,17 @@ class GeometricParameters:
             one = found[leader]
             result.append(GeometricParameter(one.name, one.kind, one.unit, weights, names))
         return result
+
+
+def _weighed(
+    by_place: Callable[[int], Array], shape: tuple[int, int], parameters: Sequence[GeometricParameter]
+) -> Array:
+    """Derivatives (*shape, k) by parameters, where `by_place` has those (*shape, 6) by a place's displacements."""
+    weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
+    total = np.zeros((*shape, len(parameters)))
+    for place in np.flatnonzero(weights.any(axis=(0, 2))):
+        total += by_place(int(place)) @ weights[:, place].T
+    return total
 
 
 def _tilts(joint: Joint | None, back: Array) -> Array:

@@ -102,23 +102,21 @@ def _partials(term: Term) -> Sequence[tuple[Any, Number]]:
     """Each operand of an operation, and the derivative by it."""
     what, *operands = term.how
     x = [term.tape.order[o] if isinstance(o, int) else float(o) for o in operands]
-    return list(zip(operands, _derivatives(what, term, x), strict=False))
+    return list(zip(operands, RULES[what](term, *x), strict=False))
 
 
-def _derivatives(what: str, y: Term, x: Sequence[Number]) -> Sequence[Number]:
-    """Of y by its operands x; none where they count for nothing."""
-    if what in ("max", "worse", "min"):
-        a, b = (x[1], x[0]) if what == "min" else x
-        return select_larger(a, b, 1.0, 0.0), select_larger(a, b, 0.0, 1.0)
-    if what == "select":
-        return 0.0, 0.0, select_larger(x[0], x[1], 1.0, 0.0), select_larger(x[0], x[1], 0.0, 1.0)
-    if what == "atan2":
-        square = x[0] * x[0] + x[1] * x[1]
-        return x[1] / square, -x[0] / square
-    return RULES[what](y, *x)
+def _larger(a: Number, b: Number) -> tuple[Number, Number]:
+    """Derivatives of the larger of a and b by both."""
+    return select_larger(a, b, 1.0, 0.0), select_larger(a, b, 0.0, 1.0)
 
 
+# by name: derivatives of y by its operands; none where they count for nothing
 RULES: dict[str, Callable[..., Sequence[Number]]] = {
+    "max": lambda y, a, b: _larger(a, b),
+    "worse": lambda y, a, b: _larger(a, b),
+    "min": lambda y, a, b: _larger(b, a),
+    "select": lambda y, a, b, one, other: (0.0, 0.0, *_larger(a, b)),
+    "atan2": lambda y, a, b: (b / (a * a + b * b), -a / (a * a + b * b)),
     "+": lambda y, a, b: (1.0, 1.0),
     "-": lambda y, a, b: (1.0, -1.0),
     "*": lambda y, a, b: (b, a),
