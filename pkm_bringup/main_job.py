@@ -132,7 +132,8 @@ def run_motion(
     """Run a trajectory, one cycle, on a robot that is switched on and held. A fault ends the run with the drives off.
 
     Real drives take silence for a fault: where they are on already, give a trajectory that is `Ready`, and as `pace`
-    the one that the periods before had. A gap between the two counts as missed deadlines.
+    the one that the periods before had. A gap between the two counts as missed deadlines. A short silence of theirs
+    halts the motion on its path.
 
     In real time, missed deadlines are simulated time too: the machine moves on while the controller sleeps, for at most
     `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
@@ -164,13 +165,12 @@ def run_motion(
                 done = loop.period(periods)
                 action = done.action
                 if action.reference is None or action.measured is None or action.mode is Mode.STOPPED:
-                    faults = (_why_stopped(loop, fixed, realtime) or cause_of(motion.reason or action.reason),)
-                    break
-                if motion.outcome not in (None, Outcome.SUCCESSFUL, Outcome.PREEMPTED):
-                    faults = (cause_of(motion.reason),)
+                    continue  # a silence that is so long that the motion is lost ends it
                 _record(recorder, loop, done, follower.time - motion.start, fixed.last_wake if realtime else math.nan)
                 if watch is not None:
                     watch(done)
+            if motion.outcome not in (Outcome.SUCCESSFUL, Outcome.PREEMPTED):
+                faults = (_why_stopped(loop, fixed, realtime) or cause_of(motion.reason),)
     finally:
         follower.end(Outcome.PREEMPTED, "ended")
         loop.on_output = lambda _: None

@@ -183,6 +183,11 @@ class DrivenMachine(Machine):
         return self._untold
 
     @property
+    def missing(self) -> str:
+        """Which drives do not answer now."""
+        return self._driver.missing if self.lifecycle in (Lifecycle.INACTIVE, Lifecycle.ACTIVE) else ""
+
+    @property
     def silent_for(self) -> float:
         """Time without a command [s] while drives are off for that reason and would resume; else 0."""
         silent = self.lifecycle is Lifecycle.ACTIVE and self._released
@@ -269,7 +274,7 @@ class DrivenMachine(Machine):
         """Disable the drives: no command for too long, be it that there was no reading to answer."""
         resting = self._driver.resting
         silent = self.time - self._readings.last[0] > self.command_timeout
-        missing = "no answer of the drives for" if silent else NO_COMMAND
+        missing = f"{self._driver.missing or 'no answer of the drives'} for" if silent else NO_COMMAND
         reason = f"{missing} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled again"
         if not self.real:
             self._let_go()

@@ -186,6 +186,11 @@ class Machine(ABC):
         return ""
 
     @property
+    def missing(self) -> str:
+        """Which drives do not answer now, in words; empty where all do."""
+        return ""
+
+    @property
     @abstractmethod
     def silent_for(self) -> float:
         """Time without a command [s] while the drives are disabled for that reason; 0 while commands are followed."""

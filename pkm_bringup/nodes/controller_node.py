@@ -367,7 +367,8 @@ class ControllerNode(Node):
             return None
 
     def _tell_of_stops(self, now: Situation | None) -> None:
-        stopped = now is not None and now.mode is Mode.STOPPED
+        silent = self._shared is not None and self._shared.process.problem  # which `hardware` says
+        stopped = now is not None and now.mode is Mode.STOPPED and not silent
         if stopped and not self._stopped:
             self.get_logger().error(f"stopped: {now.action.reason if now else ''}")
         elif self._stopped and now is not None and not stopped:

@@ -152,7 +152,7 @@ class HardwareNode(LifecycleNode):
         self._settings = self._declared()
         self._shared = shared
         self._published, self._published_at = Lifecycle.UNCONFIGURED, 0.0  # s, monotonic
-        self._failing = ""  # the fault that was logged last
+        self._failing = self._silence = ""  # the fault that was logged last, and the silence of the loop
         self._refused = ""  # why the last transition was
         self.exit_code: int | None = None  # once the node ends by itself
         self._sensor_frame = ""
@@ -298,7 +298,7 @@ class HardwareNode(LifecycleNode):
 
     def _reset(self) -> str:
         if self._lifecycle is not Lifecycle.FAULT:
-            return "there is no fault to reset"
+            return self._machine.problem or "there is no fault to reset"
         problem = self._machine.reset()
         self._follow_lifecycle()
         return problem
@@ -310,7 +310,7 @@ class HardwareNode(LifecycleNode):
         machine = self._machine
         if not machine.running:
             return Lifecycle.UNCONFIGURED
-        return Lifecycle.FAULT if machine.problem else machine.lifecycle
+        return machine.lifecycle
 
     def _look(self) -> None:
         """Publish what has changed: of a fault the reason, once. A loop that has died ends the node."""
@@ -323,9 +323,18 @@ class HardwareNode(LifecycleNode):
         if fault and fault != self._failing:
             self.get_logger().error(f"the machine has stopped: {fault}")
         self._failing = fault
+        self._watch_loop("" if fault else self._machine.problem)
         if self._shared is not None and self._shared.process.gone:
             self.exit_code = 1
         self._follow_lifecycle()
+
+    def _watch_loop(self, silence: str) -> None:
+        """Log that the loop has fallen silent, which says nothing of the drives, and that it is back."""
+        if silence and not self._silence:
+            self.get_logger().error(f"nothing is known of the machine: {silence}")
+        elif self._silence and not silence:
+            self.get_logger().info(f"the control loop is back; the machine is {self._lifecycle.value}")
+        self._silence = silence
 
     def _follow_lifecycle(self) -> None:
         active = self._state_machine.current_state[0] == State.PRIMARY_STATE_ACTIVE
@@ -370,7 +379,7 @@ class HardwareNode(LifecycleNode):
         }
         if self._alone is not None:
             values["commands refused"] = self._alone.inbox.refused
-        if self._lifecycle is Lifecycle.FAULT:
+        if self._lifecycle is Lifecycle.FAULT or self._machine.problem:
             return diagnostics.ERROR, self._machine.fault, values
         if self._lifecycle is Lifecycle.INACTIVE:
             notice = self._machine.notice or "the drives are off until they are enabled"

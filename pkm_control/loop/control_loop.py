@@ -196,6 +196,8 @@ class ControlLoop:
             action = follower.update(state.time, now, state.positions, state.velocities)
         elif now - self._came > follower.guard.max_age or self.last is None:
             action = follower.silent(now)
+            if missing := machine.missing:
+                action = replace(action, reason=f"{missing}: {action.reason}")
         else:
             action = self.last.action  # the drives have it already
         if machine.lifecycle is Lifecycle.ACTIVE and not action.withhold_command and action.mode is not Mode.WAITING:

@@ -42,9 +42,9 @@ from pkm_runtime.scheduling import Watchdog
 UNCONFIGURED = "the machine has not been configured"
 _ROOM = 1 << 23  # bytes, for rows: more than two seconds at 2 kHz, of which half is read once a second
 _BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
-_STILL = 0.5  # s without a period, after which the loop has fallen silent
+_STILL = 0.5  # s without a period, after which the loop of real drives has fallen silent
 _HOPELESS = 1.0  # s without a period, after which no answer is waited for
-_FROZEN = 3.0  # s of silence, after which the process of a loop with real drives is ended
+_FROZEN = 3.0  # s: after so much silence the process of a loop with real drives is ended, and any other silent
 _LONGEST = 20.0  # s that one request may take; a board that is contacted takes some of them
 _LOOK = 0.02  # s, between two looks whether an answer can still come
 _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
@@ -81,6 +81,7 @@ class LoopProcess(RunningLoop):
         self.payload: Inertial | None = None
         self.resting = True  # there are no periods, and the drives are off
         self._period = 0.0  # s
+        self._unheard = 0.0  # s without a period, as long as this process has lived
         self.real = False  # whether the machine's time passes by itself
         self.failure = ""  # why the process of the loop is gone
         self.conveyors = {}
@@ -160,13 +161,14 @@ class LoopProcess(RunningLoop):
 
     def _beat(self) -> None:
         """In a thread: signal that this process lives, and end a loop that has left its real drives to themselves."""
-        silent, before = 0.0, time.monotonic()
+        silent, before, alive = 0.0, time.monotonic(), 0.0
         while not self._ended.wait(_BEAT_EVERY):
             self._marks.beat()
-            now = time.monotonic()
             # as long as this process has lived: where the whole computer stood still, the loop may still be well
-            silent = silent + min(now - before, 2.0 * _BEAT_EVERY) if self.problem else 0.0
-            before = now
+            lived = min(time.monotonic() - before, 2.0 * _BEAT_EVERY)
+            before, last, alive = time.monotonic(), alive, self._marks.alive
+            self._unheard = self._unheard + lived if alive == last else 0.0
+            silent = silent + lived if self.problem else 0.0
             if silent > _FROZEN and self.real and not self.resting:
                 self._give_up(self.problem)
                 return
@@ -224,7 +226,7 @@ class LoopProcess(RunningLoop):
     @property
     def problem(self) -> str:
         """Why nothing is known of the machine: the loop has ended, or is silent; empty where all is well."""
-        limit = _STILL + 5.0 * self._period
+        limit = _STILL + 5.0 * self._period if self.real else _FROZEN  # a simulated machine stands still with its loop
         if self.failure or self._still < limit:
             return self.failure
         return f"the control loop has been silent for more than {limit:.1f} s"
@@ -236,7 +238,7 @@ class LoopProcess(RunningLoop):
         busy = self._marks.busy
         if busy:
             return max(0.0, busy - _LONGEST)
-        return time.monotonic() - self._marks.alive
+        return min(time.monotonic() - self._marks.alive, self._unheard)
 
     @property
     def situation(self) -> Situation:

@@ -90,6 +90,13 @@ class Driver(ABC):
         """The end of a message that says where the device is: ` on /dev/ttyUSB0`; empty where there is no port."""
         return ""
 
+    @property
+    def missing(self) -> str:
+        """Which drives have left a question open, in words, as of a silence that is not long enough for a fault yet;
+        empty where none has.
+        """
+        return ""
+
     @abstractmethod
     def enable(self, positions: Array) -> None:
         """Enable the drives, holding positions (n_actuated,) in the device's units, then open the brakes.

@@ -114,6 +114,12 @@ class DynamixelDriver(Driver):
                 self._port.closePort()
             self._port.is_open = False
 
+    @property
+    def missing(self) -> str:
+        """The drive that was asked first without an answer; the SDK does not listen to those behind it."""
+        one = min(self._unheard, key=self._unheard.__getitem__, default=None)
+        return "" if one is None else f"no answer from drive {one} on {self._name}"
+
     def enable(self, positions: Array) -> None:
         """Torque on, at the positions; the drives' own watchdogs are armed."""
         self._settle()
@@ -281,9 +287,7 @@ class DynamixelDriver(Driver):
                 self._unheard.setdefault(one, now)
             one = min(self._unheard, key=self._unheard.__getitem__, default=self._ids[0])
             if now - self._unheard.get(one, now) > self._silence:  # a stall of this computer is no silence of theirs
-                raise DeviceError(
-                    f"no answer from drive {one} on {self._name} for {self._silence:g} s ({self._why(result)})"
-                )
+                raise DeviceError(f"{self.missing} for {self._silence:g} s ({self._why(result)})")
             return None
         numbers = [
             [int.from_bytes(row[a:b], "little", signed=True) for a, b in ((0, 2), (2, 6), (6, 10))] for row in rows

@@ -258,6 +258,12 @@ class ODriveDriver(Driver):
         """The ports."""
         return " on " + ", ".join(board.line.port for board in self.boards)
 
+    @property
+    def missing(self) -> str:
+        """The boards with an open question."""
+        ports = ", ".join(board.line.port for board in self.boards if board.since is not None)
+        return ports and f"no answer from the ODrive on {ports}"
+
     def enable(self, positions: Array) -> None:
         """Closed loop, at the positions; the ODrive releases its own mechanical brake, where it has one."""
         self._searching[:] = False

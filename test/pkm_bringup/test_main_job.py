@@ -108,6 +108,35 @@ def test_a_fault_ends_the_run_and_is_in_the_recording(loop, planner) -> None:
     assert np.isfinite(recording.rows.efforts).all()
 
 
+@pytest.mark.parametrize("silent", [100, 1500])  # ms
+def test_a_short_silence_halts_a_motion_and_a_long_one_ends_it(loop, planner, silent: int) -> None:
+    job = plan_cycle(planner, read_motion_file("pick_and_place"))
+    switch_on(loop)
+    run_motion(loop, job.approach, recorded=False)
+    machine, seen = loop.machine, []
+    machine.command_timeout = 0.02
+    read, last = machine.read, []
+
+    def hear_nothing() -> object:
+        seen.append(None)
+        if 200 <= len(seen) < 200 + silent:
+            last[:] = last or [read()]
+            return last[0]
+        return read()
+
+    machine.read = hear_nothing
+    recording = run_motion(loop, job.cycle, cycles=2)
+    if silent > 1000:
+        assert len(recording.faults) == 1
+        assert "measured state is" in recording.faults[0]
+        assert machine.lifecycle is Lifecycle.INACTIVE
+        return
+    report = Report.of(recording)
+    assert recording.faults == ()
+    assert report.cycles_done == 2
+    assert (report.speed.peak_share <= 1.02).all()
+
+
 def test_a_platform_that_strays_ends_the_run(mechanism, dynamics, limits, planner) -> None:
     machine = SimulatedMachine(dynamics, limits, payload=Inertial(mass=80.0))
     loop = simulated_loop(mechanism, 1000.0, dynamics, machine=machine)

@@ -229,6 +229,19 @@ def test_at_a_low_rate_a_stop_does_not_wait_for_the_next_period(mechanism) -> No
         process.end()
 
 
+def test_a_simulated_machine_that_stands_still_with_its_loop_goes_on(process: LoopProcess) -> None:
+    """A stall, of the loop as of the whole computer, is no fault of a machine whose time stands still meanwhile."""
+    assert process.run() == ""
+    process.ask(requests.enable)
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(1.0)
+    assert not process.problem
+    os.kill(process.pid, signal.SIGCONT)
+    count = process.situation.now
+    wait(lambda: process.situation.now > count)
+    assert process.lifecycle is Lifecycle.ACTIVE
+
+
 def test_a_process_that_is_killed_is_told(process: LoopProcess) -> None:
     held(process)
     os.kill(process.pid, signal.SIGKILL)

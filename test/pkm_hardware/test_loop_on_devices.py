@@ -123,6 +123,17 @@ def test_what_the_last_resort_could_not_tell_is_the_last_word(rig: Rig) -> None:
     assert UNTOLD in rig.process.end()
 
 
+@pytest.mark.parametrize("rig", [("dynamixel", 50.0), ("odrive", 50.0)], indirect=True)
+def test_a_reading_that_is_old_names_the_drive_that_does_not_answer(rig: Rig) -> None:
+    """Before its silence is long enough for a fault."""
+    rig.enable()
+    (name, *_) = rig.bench.silence_one()
+    wanted = f"no answer from {name} on" if rig.bench.kind == "dynamixel" else "no answer from the ODrive on"
+    assert wait_until(lambda: rig.process.situation.mode is Mode.STOPPED, 5.0)
+    assert rig.process.situation.action.reason.startswith(wanted)
+    assert "ms old" in rig.process.situation.action.reason or rig.process.lifecycle is Lifecycle.FAULT
+
+
 @each_driver
 def test_a_loop_that_is_ended_says_so(rig: Rig) -> None:
     rig.enable()
