@@ -45,7 +45,7 @@ from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.chunks import slices
 from pkm_runtime.codegen import Recording, Tape, loose, trace
-from pkm_runtime.codegen.c_code import GpuCode
+from pkm_runtime.codegen.c_code import GpuCode, cupy_with_gpu
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.sweeps import Sweeps
 
@@ -259,7 +259,7 @@ class Robot:
     Args:
         mode: number of a working mode; None: home's, with joints in the turns that they make from there.
         sweeps: where many poses are computed, on all cores by default.
-        cupy: CuPy, or what does as it does: a GPU computes what limbs say of poses; `AnalysisError` without code.
+        gpu: what limbs say of poses is computed by a GPU, through CuPy; `AnalysisError` where it has no code of them.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class Robot:
         robot: Mechanism | Kinematics,
         mode: int | None = None,
         sweeps: Sweeps | None = None,
-        cupy: Any = None,
+        gpu: bool = False,
     ) -> None:
         self.sweeps = Sweeps() if sweeps is None else sweeps
         self.kinematics = robot if isinstance(robot, Kinematics) else Kinematics(robot)
@@ -275,10 +275,10 @@ class Robot:
         self.mode = mode
         self.kinematics.modes.branch(mode or 0)
         self.coordinates = TaskCoordinates(self.kinematics)
-        self.cupy = cupy
-        if cupy is not None and not self.evaluator.quick:
+        if gpu and not PoseEvaluator(self.kinematics, mode).quick:  # before anybody installs CuPy for it
             problem = "not all its limbs have a closed form, or its motion space turns with the pose"
             raise AnalysisError(f"{self.name} on a GPU", problem, "leave the GPU out")
+        self.cupy = cupy_with_gpu("analyses on GPUs") if gpu else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process it is built once, however often it is sent."""

@@ -30,7 +30,6 @@ from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
 from pkm_description.mechanism import Array, Inertial
 from pkm_kinematics import Kinematics
-from pkm_runtime.codegen.c_code import cupy_with_gpu
 from pkm_runtime.describable import Describable
 from pkm_runtime.sweeps import Sweeps
 
@@ -80,7 +79,7 @@ class Analysis(Describable):
         sensors: Sequence[float] = (),
         gpu: bool = False,
     ) -> None:
-        self.robot = Robot(robot, mode, sweeps, cupy_with_gpu("analyses on GPUs") if gpu else None)
+        self.robot = Robot(robot, mode, sweeps, gpu)
         self.assumed = Assumed(stiffness, tuple(float(e) for e in sensors))
 
     def _summary(self) -> str:

@@ -68,6 +68,22 @@ def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int,
     return in_rows(array), shape[:-1]
 
 
+def gpu_rows(cupy: Any, values: Any, shape: tuple[int, ...], what: str) -> Any:
+    """Argument `what`, (n, ...), as doubles on a GPU: others' arrays (DLPack) where they are. Raises `ShapeError`."""
+    expected = f"{what}: expected (n, {', '.join(map(str, shape))})"
+    try:
+        shared = hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray)
+        there = cupy.from_dlpack(values) if shared else cupy.asarray(values)
+        if there.dtype.kind not in "biuf":
+            raise TypeError(f"its elements are of type {there.dtype}; give real numbers")
+        found = cupy.ascontiguousarray(cupy.asarray(there, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{expected}, got an object of type {type(values).__name__}: {error!s:.200}") from error
+    if found.ndim < 2 or found.shape[1:] != shape:
+        raise ShapeError(f"{expected}, got {found.shape}")
+    return found
+
+
 def ready(values: object) -> TypeGuard[Array]:
     """True for what `numbers` would return unchanged, as most callers' arrays are."""
     return values.__class__ is np.ndarray and values.dtype is _NUMBERS and values.flags.carray and values.ndim > 0

@@ -113,16 +113,16 @@ class CFiles:
             f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else C["WIDE"]),
             self._limits(),
             self._torn(),
-            *([self._static("platform", "const REAL pose[7], REAL at[7]", r.platform())] if moves else ()),
+            *([self.static("platform", "const REAL pose[7], REAL at[7]", r.platform())] if moves else ()),
             *(self._iteration() if r.iterated else [self._into_space()]),
-            self._static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
-            self._text(C["WITHIN"] + "\n" + (C["SOLVED"] if r.iterated else self._inverse()) + C["JOINTS_WITHIN"]),
-            *([self._text(self._from_home("inverse"))] if r.iterated else []),
+            self.static("positions", f"{plain}const REAL {given}[], REAL joints[]", r.inverse()),
+            self.text(C["WITHIN"] + "\n" + (C["SOLVED"] if r.iterated else self._inverse()) + C["JOINTS_WITHIN"]),
+            *([self.text(self._from_home("inverse"))] if r.iterated else []),
         ]
         effort = "REAL effort[]"
         if r.one_way:
             effort += ", REAL null[]"
-            parts.append(self._text(C["SHARE"]))
+            parts.append(self.text(C["SHARE"]))
         moving = "const REAL pose[7], const REAL twist[6], "
         inverse = f"{moving}const REAL acceleration[6],\n    const REAL side[], {effort}"
         direct = f"{moving}const REAL effort[], const REAL side[],\n    REAL acceleration[6]"
@@ -138,9 +138,9 @@ class CFiles:
         ):
             if r.iterated:
                 arguments = arguments.replace("const REAL side[],", "const REAL side[], const REAL q[],")
-            parts.append(self._static(f"{name}_at", arguments, function))
+            parts.append(self.static(f"{name}_at", arguments, function))
             parts.append(self._public(name, call, n))
-        parts += [self._text(C["DRIVES_NEAR"] + self._from_home("drives"))] if r.iterated else []
+        parts += [self.text(C["DRIVES_NEAR"] + self._from_home("drives"))] if r.iterated else []
         parts.append(forward)
         used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
         texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
@@ -243,12 +243,13 @@ class CFiles:
     def _torn(self) -> str:
         """The helpers; working modes that tear a gear are refused."""
         if not any(self.torn):
-            return self._text(C["HELPERS"].replace("TORN", ""))
+            return self.text(C["HELPERS"].replace("TORN", ""))
         table = self.scalar.table("static const int", "tears_a_gear", self.torn)
         refused = "    if (tears_a_gear[mode])\n        return PKM_UNREACHABLE;\n"
-        return table + "\n" + self._text(C["HELPERS"].replace("TORN", refused))
+        return table + "\n" + self.text(C["HELPERS"].replace("TORN", refused))
 
-    def _static(self, name: str, arguments: str, function: RecordedFunction) -> str:
+    def static(self, name: str, arguments: str, function: RecordedFunction) -> str:
+        """C of a recorded function."""
         return f"static int {name}({self.scalar.typed(arguments)})\n{{\n{self._body(name, arguments, function)}\n}}\n"
 
     def _body(self, name: str, arguments: str, function: RecordedFunction) -> str:
@@ -277,7 +278,7 @@ class CFiles:
             call = call.replace("pose", "limbs->pose").replace("side", "side, limbs->joints")
             alone = self._from_home(name)
             head, again = self.header.head(f"{name}_near", f"{arguments}, {LIMBS}"), ""
-        return self._text(
+        return self.text(
             f"{head}\n{{\n    REAL side[SIDES]{', at[7]' if again else ''}{null};\n    int status = {solve};\n"
             f"    if (status == PKM_OK)\n        status = {name}_at({call});\n"
             f"{again}{shared}    return finish(status, {out}, {n});\n}}\n{alone}"
@@ -300,7 +301,7 @@ class CFiles:
         robot = self.robot
         step = robot.newton_step()
         if not step.regular:
-            return self._text(C["NO_FORWARD"])
+            return self.text(C["NO_FORWARD"])
         places = LimbPlaces(self.engine.tables, robot.m, len(self.kinematics.joint_names))
         q = "const REAL q[], " if robot.iterated else ""
         arguments = f"const REAL pose[7], const REAL side[], {q}const REAL goal[], REAL left[]"
@@ -335,7 +336,7 @@ class CFiles:
         text = text.replace("NEAREST_SIDE", "" if robot.iterated else C["NEAREST_SIDE"])
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
-        return self._text("\n".join([*self._forward_tables(places), text]))
+        return self.text("\n".join([*self._forward_tables(places), text]))
 
     def _forward_tables(self, places: LimbPlaces) -> Iterator[str]:
         table, turning = self.scalar.table, self.engine.actuated_turning
@@ -390,19 +391,19 @@ class CFiles:
                 lines.append("    found[1] = larger(found[1], gap);")
             else:
                 lines.append(f"    if (block_{b}(pose, side, q) != PKM_OK)\n        return PKM_UNREACHABLE;")
-            parts.append(self._static(f"block_{b}", arguments, robot.block(b)))
+            parts.append(self.static(f"block_{b}", arguments, robot.block(b)))
         body = "\n".join(["    REAL gap;", *lines] if any("&gap" in line for line in lines) else lines)
         parts.append(
             "/* The joints of all limbs at a pose, beginning from q. */\nstatic int limbs(const REAL pose[7],"
             " const REAL side[], REAL q[], REAL found[2], REAL turned[])\n{\n" + body + "\n    return PKM_OK;\n}\n"
         )
         arguments = "const REAL pose[7], const REAL side[], const REAL from[], REAL q[], REAL found[2]"
-        parts += [self._static("carry", arguments, robot.carry()), C["WAY_TO"]]
+        parts += [self.static("carry", arguments, robot.carry()), C["WAY_TO"]]
         parts += self._reach()
         parts += [self._into_space(), C["TAKE_ALONG"].replace("FROM_THERE", "" if robot.turning else C["FROM_THERE"])]
         for word, value in self._words_of_iteration(len(iterated)).items():
             parts = [re.sub(rf"\b{word}\b", value, part) for part in parts]
-        return [self._text(part) for part in parts]
+        return [self.text(part) for part in parts]
 
     def _into_space(self) -> str:
         """The function that moves such a pose, with a step of it, or nothing."""
@@ -411,7 +412,7 @@ class CFiles:
         iterated, size = self.robot.iterated, self.engine.size
         given = "const REAL pose[7], const REAL side[], const REAL q[], REAL next[7], REAL *open"
         given = given if iterated else given.replace("const REAL q[], ", "")
-        step = self._static("closing", given, self.robot.closing())
+        step = self.static("closing", given, self.robot.closing())
         words = {
             "SOLVE_AGAIN": C["SOLVE_AGAIN"] if iterated else "",
             "STAYS_OPEN": stays_open(self.robot),
@@ -423,14 +424,15 @@ class CFiles:
         text = self._along(C["INTO_SPACE"])
         for word, value in words.items():
             text = text.replace(word, value) if word == "SOLVE_AGAIN" else re.sub(rf"\b{word}\b", value, text)
-        return f"{step}\n{self._text(text)}"
+        return f"{step}\n{self.text(text)}"
 
     def _along(self, text: str) -> str:
         for word, with_joints, without in JOINTS_ALONG:
             text = text.replace(word, with_joints if self.robot.iterated else without)
         return text
 
-    def _text(self, template: str) -> str:
+    def text(self, template: str) -> str:
+        """C of a template, whose words in capitals are replaced."""
         words = {
             "NAME": self.name,
             "FREE": str(self.robot.m - self.robot.n),

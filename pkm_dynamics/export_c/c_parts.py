@@ -50,6 +50,7 @@ JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, an
     ("Q_IN ", "const REAL q[], ", ""),
     ("Q_OUT ", "REAL q[], ", ""),
     ("STEP_AT(", "step_at(", "newton_step("),
+    ("Q_GIVEN ", "q, ", ""),
     ("Q goal", "q, goal", "goal"),
     ("Q next", "q, next", "next"),
     ("Q pose", "q, pose", "pose"),

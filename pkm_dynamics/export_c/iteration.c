@@ -156,25 +156,32 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
     return limbs(at, side, q, found, turned);
 }
 //// INTO_SPACE
-/* Moves a pose that misses what the limbs allow by less than INSIDE of the robot's size, and rad, to the nearest. */
-static int into_space(const REAL side[], Q_OUT REAL at[7])
+/* Moves a pose to the nearest that the limbs allow, if they are less than `ajar` open there, in units of what counts as
+   closed, and this is less than `most` of the robot's size, and rad, away. */
+static int nearest_in_space(const REAL side[], Q_OUT REAL at[7], REAL ajar, REAL most)
 {
     REAL next[7], from[7], open = ZERO;
     for (int k = 0; k < 7; k++)
         from[k] = at[k];
     for (int tries = 0; tries < 5; tries++) {
-        if (closing(at, side, Q next, &open) != PKM_OK || !(open < AJAR))
+        if (closing(at, side, Q next, &open) != PKM_OK || !(open < ajar))
             return STAYS_OPEN;
         if (open < ONE) {
             REAL squares = ZERO;
             for (int k = 0; k < 7; k++)
                 squares += (k < 3 ? ONE : TURN) * (at[k] - from[k]) * (at[k] - from[k]);
-            return SQRT(squares) < INSIDE * SIZE ? PKM_OK : STAYS_OPEN;
+            return SQRT(squares) < most * SIZE ? PKM_OK : STAYS_OPEN;
         }
         for (int k = 0; k < 7; k++)
             at[k] = next[k];
 SOLVE_AGAIN    }
     return STAYS_OPEN;
+}
+
+/* What rounding made of a pose that the limbs allow is made good. */
+static int into_space(const REAL side[], Q_OUT REAL at[7])
+{
+    return nearest_in_space(side, Q_GIVEN at, AJAR, INSIDE);
 }
 //// FROM_THERE
         if (!(known && follow_limbs(limbs->pose, at, side, q, found) == PKM_OK))

@@ -115,28 +115,31 @@ class RecordedRobot(RobotFacts):
         f.end("a step of Newton's method", "singular", *results, ("*gap", gap), ("*turned", turned))
         return f
 
-    def carry(self) -> RecordedFunction:
-        """Where limbs get in a fixed number of Newton's steps from joints `from`, which were right at a pose nearby."""
+    def carry(self, under_way: bool = False) -> RecordedFunction:
+        """Where limbs get in a fixed number of Newton's steps from joints `from`, which were right at a pose nearby.
+
+        `under_way` to another pose they need not be closed, but near that.
+        """
         f = RecordedFunction(self)
         f.place(joints=False)
         state, bodies = f.data.state, f.model.bodies
         f.joints_from("from", self.solved)
         for me in state[2:]:
             me.c, me.s = call("cos", me.q), call("sin", me.q)
-        bounds = (1e-4, 1e-5) if self.single else (ROUNDED, SETTLED)
+        bounds = (1e-4, 1e-3) if under_way else (1e-4, 1e-5) if self.single else (ROUNDED, SETTLED)
 
         def in_fixed_steps(*block: Any) -> Any:
             return f.trace(newton_in_fixed_steps)(*block, *bounds)
 
         instead = [*self.instead, (solve_newton, in_fixed_steps)]
-        if self.turning:  # how open they are says whether the pose is a possible one
+        if self.turning or under_way:  # how open they are says whether the pose is a possible one
             instead.append((closed, any_gap))
         status, gap, _ = trace(solve_positions, instead)(f.model, f.data, f.mode, True)
         self.expect(status == CONVERGED, "its limbs are not followed beside home")
         for block in f.model.blocks:
             if block.solver != CLOSED_FORM:
                 read_angles_without_branch(bodies, state, block.start, block.start + block.count)
-        if self.engine.divided and not self.turning:
+        if self.engine.divided and not (self.turning or under_way):
             f.tape.decide("<", gap, (1e-4 if self.single else EXACT) * self.engine.size)
         results = [(f"q[{bodies[i].column}]", state[i].q) for i in range(2, len(bodies))]
         f.end("the limbs, from where they were nearby", "blunt", *results, ("found[1]", gap))
@@ -200,6 +203,17 @@ class RecordedRobot(RobotFacts):
             f.space()
         space = f.model.subspace
         f.end("the motion space", "singular", *listed("motions", space.flat))
+        return f
+
+    def nearest_twist(self) -> RecordedFunction:
+        """The possible twist nearest to one, where the motion space turns."""
+        f = RecordedFunction(self)
+        twist = f.given(GIVEN, self.rates[0], "twist")
+        f.place(joints=False)
+        f.end("the platform and its motion", "invalid")
+        self._limbs(f)
+        f.trace(onto_space)(f.space().model.subspace, self.engine.characteristic_length, twist)
+        f.end("the nearest possible twist", "singular", *listed("nearest", twist))
         return f
 
     def joint_rates(self) -> RecordedFunction:

@@ -6,17 +6,21 @@ from __future__ import annotations
 from functools import cached_property, reduce
 from typing import Any
 
+import numpy as np
+
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.outlets.recorded_functions import Outlet, RecordedFunctions
 from pkm_runtime.codegen.derivatives import again
 from pkm_runtime.codegen.tape import COMPARISONS, FUNCTIONS, SIGNS, Term
 from pkm_runtime.optional import optional_library
 
+PIECES = 16  # of the way from home; a longer one than some rad or sizes of the robot may be lost
+
 
 def on_casadi(dynamics: Dynamics, mode: int = 0) -> CasadiRobot:
     """A robot's functions for CasADi, in a working mode.
 
-    Raises `ExportError` without recorded functions or with iterated limbs, `ModeError`, `UsageError` without CasADi.
+    Raises `ExportError` without recorded functions, `ModeError`, and `UsageError` without CasADi.
     """
     return CasadiRobot(dynamics, mode)
 
@@ -26,14 +30,13 @@ class CasadiRobot:
 
     Poses (7,), twists and accelerations (6,) as in `Dynamics`. The last result, `valid`, is 1 where Python answers, and
     0 where the others mean nothing: out of reach, singular, outside the motion space. Joint limits are not judged.
+    Limbs that are iterated are led from home in a fixed number of Newton's steps; derivatives take the last few alone.
     Where the motion space turns with the pose, derivatives by the pose are along `motion_space` alone.
     """
 
     def __init__(self, dynamics: Dynamics, mode: int) -> None:
         self._casadi = optional_library("casadi", "casadi", "functions of CasADi")
         self._functions = RecordedFunctions(dynamics, mode)
-        if self._functions.robot.iterated:
-            raise self._functions.refusal("no CasADi functions of it: a limb is solved by iteration; use on_jax")
 
     @cached_property
     def inverse(self) -> Any:
@@ -92,6 +95,47 @@ class CasadiRobot:
         }
 
     def _function(self, outlet: Outlet) -> Any:
+        """A recorded function; where limbs are iterated, after they are found at its pose."""
+        casadi, recorded = self._casadi, self._recorded(outlet)
+        if not self._functions.robot.iterated:
+            return recorded
+        arguments = [casadi.MX.sym(name, n) for name, n in outlet.arguments[:-1]]
+        pose, usable = self._platform(arguments[0])
+        q, closed = self._limbs(pose)
+        result, valid = recorded(pose, *arguments[1:], q)
+        names = [name for name, _ in outlet.arguments[:-1]]
+        return casadi.Function(
+            outlet.name, arguments, [result, valid * usable * closed], names, [outlet.result, "valid"]
+        )
+
+    @cached_property
+    def _platform(self) -> Any:
+        """A pose that is checked and moved into the motion space, and whether it is usable."""
+        return self._recorded(self._functions.platform)
+
+    @cached_property
+    def _limbs(self) -> Any:
+        """Positions of all joints where limbs are iterated, at such a pose, and whether they are there.
+
+        They follow the platform on the straight way from home, as in Python. Two of the last steps have Jacobians of
+        their own, so that what they make of joints that count as constants has exact derivatives, of second order too.
+        """
+        casadi, functions = self._casadi, self._functions
+        under_way, carried = map(self._recorded, (functions.under_way, functions.carried))
+        pose = casadi.MX.sym("pose", 7)
+        home, turning = np.array(functions.dynamics.kinematics.home), functions.robot.turning
+        there = casadi.if_else(casadi.dot(home[3:], pose[3:]) < 0.0, -1.0, 1.0) * pose[3:]  # the shorter way
+        q, closed = casadi.DM(functions.start), 1.0
+        for k in range(1, PIECES + 1):
+            at = home + (1.0 if turning else k / PIECES) * (casadi.vertcat(pose[:3], there) - home)
+            q, valid = under_way(casadi.vertcat(at[:3], at[3:] / casadi.norm_2(at[3:])), q)
+            closed = valid if turning else closed * valid  # no straight way stays in a motion space that turns
+        led = casadi.Function("led", [pose], [q, closed], {"is_diff_in": [False]})
+        start, closed = led(pose)
+        q, valid = carried(pose, start)
+        return casadi.Function("limbs", [pose], [q, closed * valid])
+
+    def _recorded(self, outlet: Outlet) -> Any:
         casadi, tape, results = self._casadi, outlet.recording.tape, outlet.recording.results
         arguments = [casadi.SX.sym(name, n) for name, n in outlet.arguments]
         numbers = casadi.vertsplit(casadi.vertcat(*arguments))

@@ -16,9 +16,8 @@ import numpy as np
 
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
-from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.kernels.platform_dynamics import advance
-from pkm_kinematics.batch import ShapeError
+from pkm_kinematics.batch import ShapeError, gpu_rows
 from pkm_kinematics.recordings_at_home import some_numbers
 from pkm_runtime.codegen import Tape, trace
 from pkm_runtime.codegen.c_code import CHOICES, HEAD, OPTIONS, ROWS, CCode, Part, cupy_with_gpu, launch
@@ -49,7 +48,7 @@ static int {name}_inside(const double pose[7], double regularity, double conditi
 {{
     double actuated[{m}], joints[{joints}], margins[2];
     int status = {name}_inverse(pose, mode, actuated, joints);
-    if (status == PKM_OK && (regularity > 0.0 || condition > 0.0)) {{
+    if (status == PKM_OK && !(regularity <= 0.0 && condition <= 0.0)) {{
         status = {name}_margins(pose, mode, margins);
         if (status == PKM_OK && !(margins[0] >= regularity && margins[1] >= condition))
             status = PKM_SINGULAR;
@@ -72,6 +71,43 @@ static int {name}_step(
     return finish(status, moving, 6);
 }}
 """
+# Where the motion space turns: pose and twist are then moved to the nearest possible ones.
+TURNING_STEP = """
+static int NAME_step(
+    const double pose[7], const double twist[6], const double effort[], double dt, int mode, double to[7],
+    double moving[6])
+{
+    double side[SIDES], at[7], acceleration[6];HELD
+    int status = NAME_direct_dynamics(pose, twist, effort, mode, acceleration);
+    if (status == PKM_OK)
+        status = START;
+    if (status == PKM_OK) {
+ADVANCED
+        status = finish(finish(status, to, 7), moving, 6);
+    }
+    if (status == PKM_OK)
+        status = platform(to, at);SOLVED
+    if (status == PKM_OK)
+        status = nearest_in_space(side, Q at, HUGE_VAL, FARTHEST);
+    if (status == PKM_OK) {
+        double wanted[6];
+        for (int k = 0; k < 7; k++)
+            to[k] = at[k];
+        for (int k = 0; k < 6; k++)
+            wanted[k] = moving[k];
+        status = nearest_twist(at, side, Q wanted, moving);
+    }
+    status = finish(status, to, 7);
+    return finish(status, moving, 6);
+}
+"""
+HELD = """
+    double found[2] = {0.0, 0.0}, turned[NEWTONS];
+    struct NAME_limbs held = {0};"""
+SOLVED = """
+    if (status == PKM_OK)
+        status = limbs(at, side, held.joints, found, turned);"""
+FARTHEST = 1e-2  # rad, and of the robot's size: a step that misses the motion space by more is too long
 # arrays, numbers and results of each function of C, which has the mode before the results; but for `forward`
 FUNCTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "inverse": (("pose",), (), ("actuated", "joints")),
@@ -92,7 +128,7 @@ def on_gpu(dynamics: Dynamics, mode: int = 0) -> GpuRobot:
 
     Raises `ExportError` where there is no C of it, `ModeError`, and `UsageError` without CuPy or a GPU.
     """
-    return GpuRobot(dynamics, mode, cupy_with_gpu("functions on GPUs"))
+    return GpuRobot(dynamics, mode)
 
 
 class GpuRobot:
@@ -102,9 +138,10 @@ class GpuRobot:
     NaN where there is no answer.
     """
 
-    def __init__(self, dynamics: Dynamics, mode: int, cupy: Any) -> None:
+    def __init__(self, dynamics: Dynamics, mode: int, cupy: Any = None) -> None:
         dynamics.kinematics.modes.branch(mode)  # or ModeError
-        self._cupy, self._mode, self._files = cupy, mode, CFiles(dynamics)
+        self._mode, self._files = mode, CFiles(dynamics)
+        self._cupy = cupy_with_gpu("functions on GPUs") if cupy is None else cupy
         m = len(dynamics.kinematics.actuated_names)
         self._shapes: dict[str, tuple[int, ...]] = {"margins": (2,), "room": (), "jacobian": (m, 6)}
         self._shapes["joints"] = (len(dynamics.kinematics.joint_names),)
@@ -155,17 +192,15 @@ class GpuRobot:
     def step(self, pose: Any, twist: Any, effort: Any, dt: float) -> tuple[Any, ...]:
         """Poses (n, 7) and twists (n, 6) after `dt` [s] under efforts, status; as `Dynamics.lean_step`.
 
-        Raises `ExportError` where the motion space turns with the pose.
+        Where the motion space turns with the pose, the step is the platform's, and then moved to the nearest possible
+        pose and twist; that of `lean_step` is the drives'.
         """
-        if self._files.robot.turning:
-            raise ExportError(f"{self._files.kinematics.mechanism.name}: step: its motion space turns with the pose")
         return self._call("step", pose, twist, effort, numbers=(dt,))
 
     @cached_property
     def source(self) -> str:
         """The text that NVRTC compiles."""
-        own, turning = re.sub(r"#include .*\n", "", self._files.source()), self._files.robot.turning
-        functions = [function for function in FUNCTIONS if not (turning and function == "step")]
+        own = re.sub(r"#include .*\n", "", self._files.source())
         missing = {name: text for name, text in CHOICES.items() if f"double {name}(" not in own}
         engine = self._files.engine
         beside = BESIDE.format(
@@ -175,8 +210,21 @@ class GpuRobot:
             m=self._files.robot.m,
             name=self._files.name,
         )
-        step = "" if turning else STEP.format(name=self._files.name, body=_advance())
-        return "\n".join([HEAD, self._files.header.text(), own, beside, step, *map(self._kernel, functions)])
+        return "\n".join([HEAD, self._files.header.text(), own, beside, self._step(), *map(self._kernel, FUNCTIONS)])
+
+    def _step(self) -> str:
+        files, robot = self._files, self._files.robot
+        if not robot.turning:
+            return STEP.format(name=files.name, body=_advance())
+        q = "const REAL q[], " if robot.iterated else ""
+        arguments = f"const REAL pose[7], const REAL side[], {q}const REAL twist[6], REAL nearest[6]"
+        words = {"HELD": "", "SOLVED": "", "START": "sides_of(mode, side)", "Q ": "", "FARTHEST": repr(FARTHEST)}
+        if robot.iterated:
+            words |= {"HELD": HELD, "SOLVED": SOLVED, "Q ": "held.joints, "}
+            words["START"] = "take_along(pose, mode, side, &held)"
+        text = re.sub("|".join(words), lambda word: words[word[0]], TURNING_STEP)
+        text = files.text(text).replace("ADVANCED", _advance())
+        return f"{files.static('nearest_twist', arguments, robot.nearest_twist())}\n{text}"
 
     def _kernel(self, function: str) -> str:
         given, numbers, results = FUNCTIONS[function]
@@ -193,23 +241,15 @@ class GpuRobot:
 
     def _call(self, function: str, *rows: Any, numbers: tuple[float, ...] = ()) -> tuple[Any, ...]:
         cupy, (names, _, results) = self._cupy, FUNCTIONS[function]
-        taken = [self._taken(name, row) for name, row in zip(names, rows, strict=True)]
-        n = len(taken[0])
-        if any(len(row) != n for row in taken):
-            raise ShapeError(f"{function}: {names} have {[len(row) for row in taken]} rows")
+        given = [gpu_rows(cupy, row, self._shapes[name], name) for name, row in zip(names, rows, strict=True)]
+        n = len(given[0])
+        if any(len(row) != n for row in given):
+            raise ShapeError(f"{function}: {names} have {[len(row) for row in given]} rows")
         out = [cupy.empty((n, *self._shapes[name]), dtype=np.float64) for name in results]
         status = cupy.empty(n, dtype=np.int32)
         kernel = self._module.get_function(f"{self._files.name}_{function}_many")
-        launch(kernel, n, np.int32(self._mode), *taken, *map(np.float64, numbers), *out, status)
+        launch(kernel, n, np.int32(self._mode), *given, *map(np.float64, numbers), *out, status)
         return *out, status
-
-    def _taken(self, name: str, rows: Any) -> Any:
-        cupy = self._cupy
-        there = cupy.from_dlpack(rows) if hasattr(rows, "__dlpack__") and not isinstance(rows, np.ndarray) else rows
-        found = cupy.ascontiguousarray(cupy.asarray(there, dtype=np.float64))
-        if found.shape[1:] != self._shapes[name] or found.ndim < 2:
-            raise ShapeError(f"{name}: expected (n, {', '.join(map(str, self._shapes[name]))}), got {found.shape}")
-        return found
 
 
 def _advance() -> str:

@@ -8,7 +8,7 @@ the Jacobian.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.outlets.recorded_functions import Outlet, RecordedFunctions
+from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen import AVAILABLE
@@ -89,14 +90,13 @@ class JaxRobot:
 
         Derivatives are by `actuated` (..., n_actuated) alone, and NaN at a pose that another working mode reaches.
         """
-        jnp = self._jax.numpy
-        return self._forward(*self._alike(jnp.asarray(actuated, dtype=float), jnp.asarray(near, dtype=float)))
+        widths = (("actuated", len(self._kinematics.actuated_names)), ("near", 7))
+        return self._forward(*self._alike("forward", widths, (actuated, near)))
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
     def _call(self, outlet: Outlet, *given: Any) -> Any:
-        jnp = self._jax.numpy
-        rows = [jnp.asarray(x, dtype=float) for x in given]
+        rows = self._alike(outlet.name, outlet.arguments, given)
         if self._functions.robot.turning:
             rows[0] = self._along_space(rows[0])
         if self._functions.robot.iterated:
@@ -105,17 +105,31 @@ class JaxRobot:
         return self._recorded(outlet, *rows)
 
     def _recorded(self, outlet: Outlet, *rows: Any) -> Any:
-        for (name, n), row in zip(outlet.arguments, rows, strict=True):
-            if row.shape[-1:] != (n,):
-                raise self._functions.refusal(f"{outlet.name}: {name} is (..., {n}), not {row.shape}")
         if outlet.name not in self._calls:
             self._calls[outlet.name] = XlaCall(outlet.recording, outlet.width)
-        found = self._calls[outlet.name](self._jax.numpy.concatenate(self._alike(*rows), axis=-1))
+        found = self._calls[outlet.name](self._jax.numpy.concatenate(rows, axis=-1))
         return found.reshape(*found.shape[:-1], *outlet.shape)
 
-    def _alike(self, *rows: Any) -> list[Any]:
-        jnp = self._jax.numpy
-        shape = jnp.broadcast_shapes(*(row.shape[:-1] for row in rows))
+    def _alike(self, function: str, widths: Iterable[tuple[str, int]], given: Sequence[Any]) -> list[Any]:
+        """Arguments as arrays in double, leading axes broadcast; `ShapeError` where they do not fit."""
+        jnp, about = self._jax.numpy, f"{self._functions.dynamics.mechanism.name}: {function}"
+        rows = []
+        for (name, n), values in zip(widths, given, strict=False):
+            expected = f"{about}: {name} is (..., {n}), not"
+            try:
+                row = jnp.asarray(values)
+                if jnp.iscomplexobj(row):
+                    raise TypeError("its numbers are complex")
+                rows.append(row.astype(float))
+            except (TypeError, ValueError) as error:
+                raise ShapeError(f"{expected} an object of type {type(values).__name__}: {error!s:.200}") from error
+            if row.shape[-1:] != (n,):
+                raise ShapeError(f"{expected} {row.shape}")
+        shapes = [row.shape[:-1] for row in rows]
+        try:
+            shape = jnp.broadcast_shapes(*shapes)
+        except ValueError as error:
+            raise ShapeError(f"{about}: leading axes {', '.join(map(str, shapes))} do not broadcast") from error
         return [jnp.broadcast_to(row, (*shape, row.shape[-1])) for row in rows]
 
     def _by_python(self, solve: Callable[..., Array], n: int, *rows: Any) -> Any:

@@ -21,6 +21,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
+from pkm_kinematics.kernels.position.closures import CLOSED
 from pkm_kinematics.status import closes
 from pkm_runtime.codegen.derivatives import restated
 from pkm_runtime.codegen.tape import Number, Recording, Tape, Term, call, extreme, key, select_larger, tape_of
@@ -57,9 +58,10 @@ class RecordedFunctions:
         kinematics = dynamics.kinematics
         if not closes(kinematics.inverse(self.robot.pose, mode=mode).status):
             raise self.refusal(f"mode {mode} has no configuration near home")
+        self.start = kinematics.modes.start(mode)
         self._known: dict[str, Any] = {
             "side": [-1.0 if mode >> k & 1 else 1.0 for k in range(len(self.robot.sides))],
-            "start": kinematics.modes.start(mode),
+            "start": self.start,
         }
 
     def refusal(self, why: str) -> ExportError:
@@ -117,6 +119,25 @@ class RecordedFunctions:
         return self._outlet("platform", POSE, "at", self.robot.platform())
 
     @cached_property
+    def carried(self) -> Outlet:
+        """Positions of all joints where limbs are iterated, from those at a pose nearby, in fixed steps."""
+        return self._carried(False)
+
+    @cached_property
+    def under_way(self) -> Outlet:
+        """The same on the way to another pose: near there, not exact."""
+        return self._carried(True)
+
+    def _carried(self, under_way: bool) -> Outlet:
+        f, columns = self.robot.carry(under_way), range(len(self.start))
+        (part,) = (part for part in f.parts if part.results)
+        found = dict(part.results)
+        if self.robot.turning and not under_way:  # how open limbs are says whether the pose is a possible one
+            f.tape.decide("<", found["found[1]"], CLOSED * self.robot.engine.size)
+        part.results = [(f"q[{k}]", found.get(f"q[{k}]", 0.0)) for k in columns]
+        return self._outlet("under_way" if under_way else "carried", POSE, "joints", f)
+
+    @cached_property
     def joint_rates(self) -> Outlet:
         """Rates of all joints of the limbs, zero for those of the platform's branch."""
         return self._outlet("joint_rates", MOTION, "rates", self.robot.joint_rates())
@@ -145,10 +166,11 @@ class RecordedFunctions:
     def _outlet(self, name: str, names: tuple[str, ...], result: str, f: RecordedFunction, columns: int = 0) -> Outlet:
         if not f.regular:
             raise self.refusal(f"{name}: singular near home")
-        lengths = {"pose": 7, "twist": 6, "acceleration": 6, "effort": self.robot.m, "q": len(self._known["start"])}
+        lengths = {"pose": 7, "twist": 6, "acceleration": 6, "effort": self.robot.m, "q": len(self.start)}
         if self.robot.iterated and name != "platform":
             names = (*names, "q")
         starts = {n: sum(lengths[before] for before in names[:k]) for k, n in enumerate(names)}
+        starts["from"] = starts.get("q", 0)  # joints to begin from are given in their place
         numbers = [number for part in f.parts for _, number in part.results]
         recording = restated(Recording(f.tape, 1, tuple(numbers)), self._inputs(f, starts))
         if recording is None:

@@ -9,23 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_description.tree_model import TreeModel
-from pkm_kinematics.batch import ShapeError, as_rows, over_cores
+from pkm_kinematics.batch import ShapeError, as_rows, gpu_rows, over_cores
 from pkm_kinematics.kernels.path.fixed_steps import SOLVED
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion
+from pkm_runtime.codegen.c_code import GpuCode, cupy_with_gpu
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.describable import listed
 from pkm_runtime.errors import UsageError
 from pkm_runtime.kernels.binding import empty_shareable, shareable
 
 ROWS = 1024  # at once, so that they stay in a core's cache
+GPU_ROWS = 1 << 18  # at once on a GPU, 100 to 1000 bytes each
 NEAR = 1e-3  # a last correction below it, dimensionless: the next ones stay on the branch
 DRAWS = 30  # rounds for what did not close
 CONTRADICT = 1e-6  # m: more than a file's rounding
@@ -36,20 +38,22 @@ STEP = 1e-4  # rad, and of the length: of the differences that second derivative
 class ConsistentStates:
     """Arrays (n, names) of positions [m, rad], velocities and accelerations of all joints.
 
-    They are NumPy's: `torch.from_dlpack(states.position)` and `jax.dlpack.from_dlpack` share their memory.
+    They are NumPy's, of a GPU CuPy's: `torch.from_dlpack(states.position)` and `jax.dlpack.from_dlpack` share their
+    memory.
     """
 
     names: tuple[str, ...]
-    position: Array
-    velocity: Array
-    acceleration: Array
+    position: Any
+    velocity: Any
+    acceleration: Any
 
 
 class LinkageStates:
-    """One linkage at many positions of its inputs, started from a parabola about home."""
+    """One linkage at many positions of its inputs, started from a parabola about home; with CuPy, on a GPU."""
 
-    def __init__(self, linkage: Linkage) -> None:
-        self.linkage, self.system = linkage, linkage.system
+    def __init__(self, linkage: Linkage, cupy: Any = None) -> None:
+        self.linkage, self.system, self._cupy = linkage, linkage.system, cupy
+        self._library = np if cupy is None else cupy
         n = len(linkage.inputs)
         home = linkage.home[None, :n]
         self._turns = np.array([not self.system.slides(name) for name in self.system.dependent])
@@ -60,30 +64,41 @@ class LinkageStates:
         i, j = self._pairs
         curved = np.stack(H, axis=2)
         curved = 0.25 * (curved + np.swapaxes(curved, 1, 2))
-        self._parabola = np.concatenate([K, np.where(i == j, 1.0, 2.0) * curved[:, i, j]], axis=1)
+        parabola = np.concatenate([K, np.where(i == j, 1.0, 2.0) * curved[:, i, j]], axis=1)
+        self._parabola, self._home = map(self._library.asarray, (parabola, linkage.home[:, None]))
 
     @cached_property
     def _code(self) -> VectorCode:
         return VectorCode(record_motion(self.system))
 
-    def solve(self, q: Array, v: Array, a: Array) -> tuple[Array, NDArray[np.bool_]]:
+    @cached_property
+    def _gpu_code(self) -> GpuCode:
+        return GpuCode(record_motion(self.system), self._cupy)
+
+    @cached_property
+    def _beside(self) -> LinkageStates:
+        """The same on processors, for what a GPU cannot lead from home."""
+        return LinkageStates(self.linkage)
+
+    def solve(self, q: Any, v: Any, a: Any) -> tuple[Any, Any]:
         """Positions, speeds, accelerations (3, dependent, rows) for those of the inputs; which rows are good."""
-        n = len(q)
-        away = q - self.linkage.home[:n, None]
+        away = q - self._home[: len(q)]
         i, j = self._pairs
-        way = 0.5 * (self._parabola @ np.concatenate([away, away[i] * away[j]]))
+        way = 0.5 * (self._parabola @ self._library.concatenate([away, away[i] * away[j]]))
         way[self._turns] *= 1.0 + way[self._turns] ** 2 / 3.0  # the tangent, but for its fifth power
         return self.solve_from(way, q, v, a)
 
-    def halves(self, joints: Array) -> Array:
+    def halves(self, joints: Any) -> Any:
         """What `solve_from` starts at, from positions of the dependent joints (dependent, rows)."""
-        way = 0.5 * (joints - self.linkage.home[len(self.linkage.inputs) :, None])
-        way[self._turns] = np.tan(way[self._turns])
+        way = 0.5 * (joints - self._home[len(self.linkage.inputs) :])
+        way[self._turns] = self._library.tan(way[self._turns])
         return way
 
-    def solve_from(self, way: Array, q: Array, v: Array, a: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def solve_from(self, way: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any]:
         """`solve` from tangents of half of the ways from home, or half of these (dependent, rows)."""
         found, last, good = self._from(way, q, v, a)
+        if self._cupy is not None:
+            return self._with_processors(found, good, way, q, v, a)
         for led in (False, True):  # what is near goes on; the rest is led from home, which takes far longer
             bad = np.flatnonzero(~good if led else ~good & (last < NEAR))
             if not len(bad):
@@ -95,17 +110,30 @@ class LinkageStates:
             )
         return found, good
 
-    def _from(self, way: Array, q: Array, v: Array, a: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _with_processors(self, found: Any, good: Any, *given: Any) -> tuple[Any, Any]:
+        """What did not close on a GPU is solved again beside it."""
+        cupy = self._cupy
+        bad = cupy.flatnonzero(~good)
+        if not len(bad):
+            return found, good
+        padded = np.resize(np.arange(len(bad)), -(-len(bad) // LANES) * LANES)
+        again, closes = self._beside.solve_from(*(cupy.asnumpy(one[:, bad])[:, padded] for one in given))
+        found[:, :, bad], good[bad] = cupy.asarray(again[:, :, : len(bad)]), cupy.asarray(closes[: len(bad)])
+        return found, good
+
+    def _from(self, way: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any]:
+        library = self._library
         n, d, rows = len(q), len(self.system.dependent), q.shape[1]
-        columns = np.empty((5 * n + d, rows))
-        inputs, speeds, more, cosines, sines, starts = np.split(columns, n * np.arange(1, 6))
-        inputs[:], speeds[:], more[:], starts[:] = q, v, a, way
+        columns = library.empty((5 * n + d, rows))
+        for k, one in enumerate((q, v, a, library.cos(q), library.sin(q), way)):
+            columns[k * n : (k + 1) * n if k < 5 else None] = one
+        starts = columns[5 * n :]
         starts[~self._turns] *= 2.0 / self.system.length
-        np.cos(q, out=cosines)
-        np.sin(q, out=sines)
-        out = np.empty((3 * d + 3, rows))
-        code = self._code
-        code(np.ascontiguousarray(columns[list(code.inputs)]), out)
+        if self._cupy is None:
+            code, out = self._code, np.empty((3 * d + 3, rows))
+            code(np.ascontiguousarray(columns[list(code.inputs)]), out)
+        else:
+            out = self._gpu_code.there(library.ascontiguousarray(columns[list(self._gpu_code.inputs)]))
         good = (out[-1] == 1.0) & (out[-3] < SOLVED) & is_regular.py_func(out[-2])
         return out[:-3].reshape(3, d, rows), out[-3], good
 
@@ -118,40 +146,46 @@ def consistent_states(
     speed: float = 1.0,
     acceleration: float = 10.0,
     seed: int = 0,
+    gpu: bool = False,
 ) -> ConsistentStates:
     """`n` states, uniform over `ranges` [rad or m] of independent joints and of joints on no loop.
 
     Those of a cluster that have a range must determine it; else its `independent` joints are drawn, within their
     limits. Joints of no loop without range and limits stay at home. Speeds and accelerations of what is drawn are
-    uniform up to `speed` and `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again.
+    uniform up to `speed` and `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again. With `gpu`
+    they are made and stay on a GPU, others for the same seed.
 
-    Raises `UsageError` where most random states do not close, or loops contradict each other.
+    Raises `UsageError` where most random states do not close, loops contradict each other, or there is no GPU or CuPy.
     """
-    names, given = tuple(tree.joint_named), dict(ranges or {})
+    names, given, library = tuple(tree.joint_named), dict(ranges or {}), _library(gpu)
     _check(tree, n, given, {"speed": speed, "acceleration": acceleration})
     column = {name: k for k, name in enumerate(names)}
     linkages = []
     for one in tree.clusters:
         asked = tuple(name for name in given if name in one.joints)
-        linkages.append(_states(tree, asked or one.independent, one.actuators))
+        linkages.append(_states(tree, asked or one.independent, one.actuators, gpu))
     tied = {name for one in tree.clusters for name in one.joints}
     drawn = [*(k for part in linkages for k in part.linkage.inputs), *(name for name in names if name not in tied)]
-    ends = np.array([_range(tree, name, name in tied, given) for name in drawn])
-    home = np.array([tree.home.get(name, 0.0) for name in names])
-    result = [empty_shareable((n, len(names))) for _ in range(3)]
+    bounds = np.array([_range(tree, name, name in tied, given) for name in drawn]).reshape(-1, 2)
+    ends, home, fastest = (
+        library.asarray(some)
+        for some in (bounds, [[tree.home.get(name, 0.0)] for name in names], [[[speed]], [[acceleration]]])
+    )
+    result = [(library.empty if gpu else empty_shareable)((n, len(names))) for _ in range(3)]
+    rows = max(1, min(GPU_ROWS, n)) if gpu else ROWS
 
     def part(at: slice) -> None:
-        rng = np.random.Generator(np.random.SFC64([seed, at.start]))
+        rng = library.random.default_rng(seed) if gpu else np.random.Generator(np.random.SFC64([seed, at.start]))
         done = at.start
-        for _ in range(DRAWS * (1 + (at.stop - at.start) // ROWS)):
+        for _ in range(DRAWS * (1 + (at.stop - at.start) // rows)):
             if done == at.stop:
                 return
-            moves = rng.random((3, len(drawn), ROWS))
+            moves = rng.random((3, len(drawn), rows))
             moves[0] = ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * moves[0]
-            moves[1:] = (2.0 * moves[1:] - 1.0) * np.array([speed, acceleration])[:, None, None]
-            moves[1:, ends[:, 0] == ends[:, 1]] = 0.0
-            whole, good, first = np.zeros((3, len(names), ROWS)), np.ones(ROWS, dtype=bool), 0
-            whole[0] = home[:, None]
+            moves[1:] = (2.0 * moves[1:] - 1.0) * fastest
+            moves[1:, bounds[:, 0] == bounds[:, 1]] = 0.0
+            whole, good, first = library.zeros((3, len(names), rows)), library.ones(rows, dtype=bool), 0
+            whole[0] = home
             whole[:, [column[name] for name in drawn]] = moves
             for one in linkages:
                 last = first + len(one.linkage.inputs)
@@ -159,15 +193,16 @@ def consistent_states(
                 whole[:, [column[name] for name in one.system.dependent]] = found
                 good &= closes
                 first = last
-            kept = slice(at.stop - done) if good.all() else np.flatnonzero(good)[: at.stop - done]
+            kept = slice(at.stop - done) if good.all() else library.flatnonzero(good)[: at.stop - done]
             for all_rows, some in zip(result, whole[:, :, kept], strict=True):
                 all_rows[done : done + some.shape[1]] = some.T
             done += some.shape[1]
         raise UsageError("ranges", "most random states do not close", "give narrower ranges")
 
-    over_cores(part, n)
-    for linkage in (some.linkage for some in linkages if n):
-        _refuse_contradictions(linkage, result[0][:LANES, [column[name] for name in linkage.inputs]])
+    part(slice(0, n)) if gpu else over_cores(part, n)
+    some = library.asnumpy(result[0][:LANES]) if gpu else result[0][:LANES]
+    for linkage in (one.linkage for one in linkages if n):
+        _refuse_contradictions(linkage, some[:, [column[name] for name in linkage.inputs]])
     return ConsistentStates(names, *result)
 
 
@@ -178,28 +213,36 @@ def _refuse_contradictions(linkage: Linkage, inputs: Array) -> None:
         raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
 
 
-def closed_states(tree: TreeModel, position: Array, velocity: Array, acceleration: Array) -> ConsistentStates:
-    """States (n, joints), in the order of `tree.joint_named`, what depends on others corrected; else NaN."""
-    names = tuple(tree.joint_named)
+def closed_states(
+    tree: TreeModel, position: Any, velocity: Any, acceleration: Any, *, gpu: bool = False
+) -> ConsistentStates:
+    """States (n, joints), in the order of `tree.joint_named`, what depends on others corrected; else NaN.
+
+    With `gpu` on a GPU, where arrays of CuPy, torch and JAX are read where they are, and the results stay.
+    """
+    names, library = tuple(tree.joint_named), _library(gpu)
     called = {"position": position, "velocity": velocity, "acceleration": acceleration}
-    rows = [as_rows(values, len(names), what)[0] for what, values in called.items()]
+    if gpu:
+        rows = [gpu_rows(library, values, (len(names),), what) for what, values in called.items()]
+    else:
+        rows = [as_rows(values, len(names), what)[0] for what, values in called.items()]
     if len({len(one) for one in rows}) > 1:
         raise ShapeError(f"positions, velocities and accelerations: {', '.join(str(len(one)) for one in rows)} rows")
-    given = np.array(rows)
+    given = library.stack(rows)
     n = given.shape[1]
     padded = np.resize(np.arange(n), -(-n // LANES) * LANES)
     for one in tree.clusters:
-        part = _states(tree, one.independent, one.actuators)
+        part = _states(tree, one.independent, one.actuators, gpu)
         inputs, others = ([names.index(name) for name in some] for some in (part.linkage.inputs, part.system.dependent))
-        columns = np.swapaxes(given[:, padded], 1, 2)
+        columns = given[:, padded].swapaxes(1, 2)
         found, good = part.solve_from(part.halves(columns[0, others]), *columns[:, inputs])
-        found[:, :, ~good] = np.nan
-        given[:, :, others] = np.swapaxes(found, 1, 2)[:, :n]
-        given[0][:, [names.index(name) for name in part.linkage.idle]] = [
-            part.system.home[k] for k in part.linkage.idle
-        ]
+        found = library.where(good, found, np.nan)
+        given[:, :, others] = found.swapaxes(1, 2)[:, :n]
+        given[0][:, [names.index(name) for name in part.linkage.idle]] = library.asarray(
+            [part.system.home[k] for k in part.linkage.idle]
+        )
         given[1:, :, [names.index(name) for name in part.linkage.idle]] = 0.0
-    return ConsistentStates(names, *map(shareable, given))
+    return ConsistentStates(names, *(given if gpu else map(shareable, given)))
 
 
 def _check(tree: TreeModel, n: int, ranges: Mapping[str, tuple[float, float]], bounds: Mapping[str, float]) -> None:
@@ -216,10 +259,15 @@ def _check(tree: TreeModel, n: int, ranges: Mapping[str, tuple[float, float]], b
             raise UsageError(about, "it is empty or endless", "give two finite numbers, the lower first")
 
 
+def _library(gpu: bool) -> Any:
+    """What makes arrays: CuPy or NumPy."""
+    return cupy_with_gpu("states on GPUs") if gpu else np
+
+
 @lru_cache(maxsize=16)
-def _states(tree: TreeModel, inputs: tuple[str, ...], seen: tuple[str, ...]) -> LinkageStates:
+def _states(tree: TreeModel, inputs: tuple[str, ...], seen: tuple[str, ...], gpu: bool) -> LinkageStates:
     """Kept: its code takes seconds to compile."""
-    return LinkageStates(Linkage(tree, inputs, seen))
+    return LinkageStates(Linkage(tree, inputs, seen), _library(gpu) if gpu else None)
 
 
 def _range(tree: TreeModel, name: str, tied: bool, ranges: dict[str, tuple[float, float]]) -> tuple[float, float]:

@@ -320,6 +320,10 @@ class GpuCode:
 
     def __call__(self, columns: Array, out: Array) -> None:
         """Fill `out` (results + 1, n), whose last row is 1 where comparisons came out as recorded."""
-        there, found = self._cupy.asarray(np.ascontiguousarray(columns)), self._cupy.empty(out.shape, dtype=np.float64)
-        launch(self._kernel, columns.shape[1], there, found)
-        out[:] = self._cupy.asnumpy(found)
+        out[:] = self._cupy.asnumpy(self.there(self._cupy.asarray(np.ascontiguousarray(columns))))
+
+    def there(self, columns: Any) -> Any:
+        """The same of contiguous columns on the GPU, where the results stay."""
+        found = self._cupy.empty((self._width + 1, columns.shape[1]), dtype=np.float64)
+        launch(self._kernel, columns.shape[1], columns, found)
+        return found

@@ -20,7 +20,7 @@ from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.outlets.on_gpu import GpuRobot
 from pkm_dynamics.outlets.on_jax import JaxRobot, on_jax
 from pkm_dynamics.transmission.transmission import Transmission
-from pkm_kinematics.batch import as_rows
+from pkm_kinematics.batch import ShapeError, as_rows
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
 from pkm_kinematics.solve.working_modes import ModeError
@@ -229,8 +229,15 @@ def test_bad_input() -> None:
     for pose in (home.at[2].add(1.0), home.at[0].set(jnp.nan), home * 2.0, home.at[3:].set(jnp.array([1.0, 0, 0, 0]))):
         assert jnp.isnan(found.gravity(pose)).all()
     assert jnp.isnan(jax.grad(lambda pose: found.gravity(pose)[0])(home.at[2].add(1.0))).all()
-    with pytest.raises(ExportError, match=r"delta: gravity: pose is \(\.\.\., 7\)"):
+    with pytest.raises(ShapeError, match=r"delta: gravity: pose is \(\.\.\., 7\)"):
         found.gravity(jnp.zeros(6))
+    with pytest.raises(ShapeError, match=r"delta: forward: actuated is \(\.\.\., 3\)"):
+        found.forward(jnp.zeros(2), home)
+    for strange in ("home", None, [[1.0, 2.0], [3.0]], np.asarray(home) + 1j):
+        with pytest.raises(ShapeError, match=r"delta: gravity: pose is \(\.\.\., 7\)"):
+            found.gravity(strange)
+    with pytest.raises(ShapeError, match=r"delta: direct_dynamics: leading axes \(2,\), \(\), \(3,\) do not broadcast"):
+        found.direct_dynamics(jnp.tile(home, (2, 1)), jnp.zeros(6), jnp.zeros((3, 3)))
     with pytest.raises(ModeError, match="99"):
         on_jax(dynamics, 99)
 

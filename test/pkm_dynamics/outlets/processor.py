@@ -65,7 +65,18 @@ def processor() -> SimpleNamespace:
 
             return kernel
 
-    names = ("asarray", "ascontiguousarray", "from_dlpack")
+    names = (
+        "asarray",
+        "ascontiguousarray",
+        "from_dlpack",
+        "concatenate",
+        "stack",
+        "where",
+        "flatnonzero",
+        "zeros",
+        "ones",
+    )
+    names += ("cos", "sin", "tan", "random")
 
     def empty(shape: int | tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
         return (

@@ -18,7 +18,6 @@ from pkm_analysis import Analysis
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_test import states_of
-from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.outlets.on_gpu import FUNCTIONS, OPTIONS, GpuRobot, on_gpu
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.solve.working_modes import ModeError
@@ -27,7 +26,7 @@ from test.oracles.redundant_robots import on_a_rail
 
 from .processor import needs_compiler, processor
 
-FEW = ("delta", "planar_redundant", "cable_8", "wrist_3ruu", "tricept")
+FEW = ("delta", "planar_redundant", "cable_8", "wrist_3ruu", "tricept", "carpal_wrist")
 
 
 BESIDE = ("room", "inside", "step")  # that C has not of itself
@@ -94,12 +93,11 @@ def compare_beside(dynamics: Dynamics, robot: GpuRobot, mode: int) -> None:
     strict = np.asarray(robot.inside(pose, condition=bound)[0])
     np.testing.assert_array_equal(strict, inside & (known == 0) & (np.nan_to_num(margins[:, 1], nan=-1.0) >= bound))
     assert 0 < strict.sum() < len(strict)
+    well = margins.prod(axis=1) > 1e-3
     if not kinematics.constant_space:
-        with pytest.raises(ExportError, match=r"step: its motion space turns"):
-            robot.step(pose, twist, effort, 1e-3)
+        compare_steps_in_turning_spaces(dynamics, robot, mode)
         return
     to, moving, status = (np.asarray(x) for x in robot.step(pose, twist, effort, 1e-3))
-    well = margins.prod(axis=1) > 1e-3
     compared = 0
     lean = dynamics.lean_step(1e-3, mode)
     few = 15 if kinematics.engine.iterated else 100
@@ -113,6 +111,33 @@ def compare_beside(dynamics: Dynamics, robot: GpuRobot, mode: int) -> None:
     assert compared > few // 2
     assert np.isnan(to[status != 0]).all()
     assert np.isnan(moving[status != 0]).all()
+
+
+def compare_steps_in_turning_spaces(dynamics: Dynamics, robot: GpuRobot, mode: int) -> None:
+    """Loops are closed and twists are possible; Python's steps, in the drives, differ by the square of their length."""
+    k, rng, n = dynamics.kinematics, np.random.default_rng(4), 30
+    unit = np.where(k.engine.actuated_turning, 1.0, k.engine.size)
+    drives = np.asarray(k.inverse(k.home).actuated) + 0.02 * unit * rng.uniform(-1.0, 1.0, (n, len(unit)))
+    pose = np.asarray(k.forward(drives, near=k.home).pose)
+    twist = np.einsum("nij,nj->ni", k.at(pose).subspace, rng.normal(size=(n, k.engine.mobility)))
+    effort = np.asarray(dynamics.gravity(pose).effort) * rng.uniform(0.5, 1.5, (n, len(unit)))
+    off = []
+    for dt in (1e-3, 0.5e-3):
+        to, moving, status = (np.asarray(x) for x in robot.step(pose, twist, effort, dt))
+        assert (status == 0).all()
+        at = k.at(to, mode=mode)
+        assert (at.residual < 1e-9 * k.engine.size).all()
+        free = [np.linalg.lstsq(S, v, rcond=None)[0] for S, v in zip(at.subspace, moving, strict=True)]
+        np.testing.assert_allclose(np.einsum("nij,nj->ni", at.subspace, free), moving, atol=1e-12 * abs(moving).max())
+        far = []
+        for one in zip(pose, twist, effort, to, moving, strict=True):
+            motion = np.concatenate([*one[:2], np.zeros(12)])
+            assert dynamics.lean_step(dt, mode)(motion, np.array(one[2]), np.zeros(6)) == 0
+            far.append(np.abs(motion[:13] - np.concatenate(one[3:])))
+        off.append(np.mean(far, axis=0).max())
+    assert 3.5 < off[0] / off[1] < 4.5
+    gone = np.full((2, 7), np.nan), np.zeros((2, 6)), np.zeros((2, len(unit)))
+    assert all(np.isnan(x).all() for x in robot.step(*gone, 1e-3)[:2])
 
 
 @needs_compiler
@@ -158,18 +183,20 @@ def test_arrays_of_others_and_other_modes() -> None:
     assert np.isnan(effort[::2]).all()
     np.testing.assert_allclose(effort[1::2], dynamics.inverse(dynamics.kinematics.at(poses[1::2], mode=7)).effort)
     assert [x.shape for x in robot.jacobian(poses[:0])] == [(0, 3, 6), (0,)]
-    for bad in (poses[:, :6], poses[0]):
+    for bad in (poses[:, :6], poses[0], "home", None, [[1.0, 2.0], [3.0]], poses + 1j):
         with pytest.raises(ShapeError, match=r"pose: expected \(n, 7\)"):
             robot.gravity(bad)
+    assert not robot.inside(poses[1::2], regularity=np.nan)[0].any()
     with pytest.raises(ShapeError, match="rows"):
         robot.forward(np.zeros((3, 3)), poses)
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_what_cannot_be_is_refused_before_anybody_installs_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     with pytest.raises(PkmError, match="redundant joint"):
-        GpuRobot(Dynamics(load_mechanism(on_a_rail("delta"))), 0, None)
+        on_gpu(Dynamics(load_mechanism(on_a_rail("delta"))))
     with pytest.raises(ModeError, match="99"):
-        GpuRobot(Dynamics(load_mechanism("delta")), 99, None)
+        on_gpu(Dynamics(load_mechanism("delta")), 99)
 
 
 def test_without_cupy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +216,7 @@ def test_nvrtc_compiles_the_text(name: str) -> None:
     """No GPU is needed for that: `pip install nvidia-cuda-nvrtc-cu12`."""
     package = pytest.importorskip("nvidia.cuda_nvrtc", reason="NVRTC is not installed")
     nvrtc = ctypes.CDLL(str(next(Path(package.__path__[0]).glob("lib/libnvrtc.so.*"))))
-    source = GpuRobot(Dynamics(load_mechanism(name)), 0, None).source
+    source = GpuRobot(Dynamics(load_mechanism(name)), 0, processor()).source
     program, options = ctypes.c_void_p(), [*OPTIONS, "-arch=compute_90"]
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
     texts = (ctypes.c_char_p * len(options))(*(one.encode() for one in options))
@@ -201,7 +228,7 @@ def test_nvrtc_compiles_the_text(name: str) -> None:
     nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
     made = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetPTX(program, made)
-    assert made.value.count(b".visible .entry") == len(FUNCTIONS) - (name == "tricept")  # no step where spaces turn
+    assert made.value.count(b".visible .entry") == len(FUNCTIONS)
 
 
 @pytest.mark.parametrize("name", FEW)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pkm_kinematics.linkage.consistent_states import closed_states, consistent_s
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.status import Status
 from pkm_runtime.errors import UsageError
+from test.pkm_dynamics.outlets.processor import needs_compiler, processor
 
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
 N = 3000
@@ -129,3 +131,28 @@ def test_far_states_are_those_of_the_way_from_home(biped: TreeModel) -> None:
     solved = linkage.at(states.position[:, at[:2]])
     assert (solved.status == Status.CONVERGED).all()
     np.testing.assert_allclose(states.position[:, at], solved.q, atol=1e-9)
+
+
+@needs_compiler
+def test_states_of_a_gpu_are_closed(biped: TreeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of a GPU, compiled for the processor; what it cannot close is solved beside it."""
+    monkeypatch.setitem(sys.modules, "cupy", processor())
+    states = consistent_states(biped, 500, {"left_knee": (-1.6, 0.0)}, speed=2.0, acceleration=20.0, gpu=True)
+    judged = closed_states(biped, states.position, states.velocity, states.acceleration)
+    noise = np.random.default_rng(0).uniform(-1e-3, 1e-3, states.position.shape)
+    tied = [name not in {k for one in biped.clusters for k in one.independent} for name in states.names]
+    again = closed_states(biped, states.position + noise * tied, states.velocity, states.acceleration, gpu=True)
+    for found in (states, again):
+        np.testing.assert_allclose(found.velocity, judged.velocity, atol=1e-8)
+        np.testing.assert_allclose(found.acceleration, judged.acceleration, atol=1e-7)
+    loops = [k for k, name in enumerate(states.names) if any(name in one.joints for one in biped.clusters)]
+    np.testing.assert_allclose(states.position[:, loops], judged.position[:, loops], atol=1e-10)
+    np.testing.assert_allclose(again.position[:, loops], judged.position[:, loops], atol=1e-10)
+    for q in states.position[::100]:
+        assert np.abs(_gaps(biped, states.names, q)).max() < 1e-11
+    right = np.zeros((3, len(biped.joint_named)))
+    with pytest.raises(ShapeError, match="velocity: expected"):
+        closed_states(biped, right, right[:, :4], right, gpu=True)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(UsageError, match="cupy-cuda12x"):
+        consistent_states(biped, 10, gpu=True)
