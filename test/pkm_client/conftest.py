@@ -49,7 +49,7 @@ def running_nodes(namespace: str, **settings: str) -> Iterator[ProcessGroup]:
         try:
             for spec in bringup.NODES:
                 if spec.name == "control":
-                    command = [sys.executable, "-m", spec.module, *ros_arguments(spec, values)]
+                    command = [sys.executable, "-m", "pkm_bringup.start", spec.executable, *ros_arguments(spec, values)]
                     group.start(spec, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
             yield group
         finally:

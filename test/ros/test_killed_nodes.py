@@ -63,7 +63,7 @@ class Processes:
     def start(self, name: str) -> None:
         """Start a node anew."""
         (spec,) = (spec for spec in bringup.NODES if spec.name == name)
-        command = [sys.executable, "-m", spec.module, *ros_arguments(spec, self.values)]
+        command = [sys.executable, "-m", "pkm_bringup.start", spec.executable, *ros_arguments(spec, self.values)]
         self.group.start(spec, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
 
     def forget(self) -> None:

@@ -67,7 +67,7 @@ class Robot:
         graph.describe(self.kinematics.mechanism.urdf)
         for node in bringup.NODES:
             if node.name in ("control", *others):
-                command = [sys.executable, "-m", node.module, *ros_arguments(node, values)]
+                command = [sys.executable, "-m", "pkm_bringup.start", node.executable, *ros_arguments(node, values)]
                 group.start(node, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
         self.states: list[ControllerState] = graph.listen(ControllerState, topics.CONTROLLER_STATE)
         self.efforts: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
