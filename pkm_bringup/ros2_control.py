@@ -51,17 +51,15 @@ def controller_parameters(
     found: dict[str, Any] = copy.deepcopy(dict(template))
     for name, node in list(found.items()):
         parameters = node[_PARAMETERS]
-        if "update_rate" in parameters:
-            parameters["update_rate"] = round(rate)
-        if "enforce_command_limits" in parameters:
+        of_robot = {
+            "update_rate": round(rate),
             # positions are not: the manager's limiter leads them away from the last command, wherever the machine is
-            parameters["enforce_command_limits"] = interface == "effort" and _one_bound_each(mechanism)
-        if "joints" in parameters:
-            parameters["joints"] = list(mechanism.actuated_joints)
-        if "command_interfaces" in parameters:
-            parameters["command_interfaces"] = [interface]
-        if "interface_name" in parameters:
-            parameters["interface_name"] = interface
+            "enforce_command_limits": interface == "effort" and _one_bound_each(mechanism),
+            "joints": list(mechanism.actuated_joints),
+            "command_interfaces": [interface],
+            "interface_name": interface,
+        }
+        parameters |= {key: value for key, value in of_robot.items() if key in parameters}
         if "gains" in parameters:
             try:
                 parameters["gains"] = effort_gains(mechanism, natural_frequency, rate) if interface == "effort" else {}
