@@ -8,7 +8,7 @@ leg's force changes from pull to push (Parenti-Castelli and Venanzi, 2002).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -274,18 +274,15 @@ class ErrorModel:
         model, plays = self.parameters.model, plays_of(self.parameters.model, self.tolerances)
         moves = [_translated(len(model.places), {place: axis}) for place, _, _ in plays.values() for axis in np.eye(3)]
         loose = self.parameters.sensitivity(self.states, [*moves, grown(model, self.tolerances)])[1][:, :3]
+        reach = np.array([size * across for _, across, size in plays.values()]).reshape(-1, 3, 3)
+        by_play = loose[:, :, :-1].reshape(len(loose), 3, -1, 3).swapaxes(1, 2) @ reach
+        warmth = self.tolerances.change * loose[:, :, -1]
+        made = _farthest(effects.transpose(1, 2, 0), np.zeros_like(warmth), by_play, warmth)[1:]
         found = []
-        for k in range(len(self.poses)):
-            by_play = [
-                size * loose[k, :, 3 * i : 3 * i + 3] @ across for i, (_, across, size) in enumerate(plays.values())
-            ]
-            signs, pushes, warm = _farthest(effects[:, k].T, by_play, self.tolerances.change * loose[k, :, -1])
+        for signs, pushes, warm in zip(*made, strict=True):
             drawn = {one.name: float(sign * one.size) for one, sign in zip(sources, signs, strict=True)}
             read = np.array([drawn.pop(f"sensor of {name}", 0.0) for name in self.mechanism.actuated_joints])
-            apart = {
-                name: size * across @ push
-                for (name, (_, across, size)), push in zip(plays.items(), pushes, strict=True)
-            }
+            apart = dict(zip(plays, np.einsum("kij,kj->ki", reach, pushes), strict=True))
             found.append(Machine(drawn, read, apart, self.tolerances.change if warm else 0.0))
         return found
 
@@ -306,9 +303,9 @@ class ErrorModel:
         n = len(self.poses)
         systematic = np.zeros((n, 6)) + sum(one.effects for one in sources if one.one_way)
         effects = np.array([one.effects for one in free]).reshape(-1, n, 6).transpose(1, 2, 0)
-        worst = np.column_stack(
-            [_largest(effects[:, part], systematic[:, part])[0] for part in (slice(0, 3), slice(3, 6))]
-        )
+        no_play, none = np.zeros((n, 0, 3, 3)), np.zeros((n, 3))
+        parts = slice(0, 3), slice(3, 6)
+        worst = np.column_stack([_farthest(effects[:, p], systematic[:, p], no_play, none)[0] for p in parts])
         variance = (effects**2).sum(axis=2) / (9.0 if self.tolerances.distribution == NORMAL else 3.0)
         square = variance + systematic**2
         expected = np.sqrt(np.column_stack([square[:, :3].sum(axis=1), square[:, 3:].sum(axis=1)]))
@@ -357,52 +354,39 @@ def turns(one: Joint | Loop | None) -> bool:
     return one is not None and one.type in (LoopType.REVOLUTE, LoopType.CYLINDRICAL)
 
 
-def _farthest(effects: Array, balls: Sequence[Array], one_way: Array) -> tuple[Array, list[Array], bool]:
-    """The longest sum of effects (3, k) with signs, images (3, 3) of unit vectors, and (3,) or nothing; what makes it.
-
-    Sought as in `_largest`: the signs (k,), the unit vectors (3,), and whether `one_way` is in it.
-    """
-    best, found = -1.0, (np.ones(effects.shape[1]), [np.zeros(3) for _ in balls], False)
-    for start in _starts():
-        along = start
-        for _ in range(20):
-            signs = np.where(along @ effects < 0.0, -1.0, 1.0)
-            pulls = [along @ ball for ball in balls]
-            pushes = [pull / max(float(np.linalg.norm(pull)), 1e-300) for pull in pulls]
-            used = bool(along @ one_way > 0.0)
-            total = effects @ signs + used * one_way
-            total = total + np.sum([ball @ push for ball, push in zip(balls, pushes, strict=True)], axis=0)
-            along = total / max(float(np.linalg.norm(total)), 1e-300)
-        if (size := float(np.linalg.norm(total))) > best:
-            best, found = size, (signs, pushes, used)
-    return found
-
-
 def _starts() -> list[Array]:
     random = np.random.default_rng(0).standard_normal((DIRECTIONS, 3))
     return [*np.eye(3), *(-np.eye(3)), *(random / np.linalg.norm(random, axis=1, keepdims=True))]
 
 
-def _largest(effects: Array, offset: Array) -> tuple[Array, Array]:
-    """Largest length (n,) of offset (n, 3) plus effects (n, 3, k) with signs of their own, and these signs (n, k).
+def _farthest(effects: Array, offset: Array, balls: Array, one_way: Array) -> tuple[Array, Array, Array, Array]:
+    """The largest lengths (n,) of sums, and what makes them: signs (n, k), unit vectors (n, m, 3), what is used (n,).
 
-    The sum is largest where each effect points along it: signs are exchanged until none changes, from many directions.
+    The sums are of an offset (n, 3), of effects (n, 3, k) with signs, of images (n, m, 3, 3) of unit vectors, and of
+    `one_way` (n, 3) or nothing. A sum is largest where all of it points along it: what makes it is exchanged until
+    nothing changes, from many directions.
     """
-    n = len(effects)
-    best, chosen = np.full(n, -1.0), np.ones((n, effects.shape[2]))
+    best = np.full(len(offset), -1.0)
+    found = np.ones(effects[:, 0].shape), np.zeros(balls[:, :, 0].shape), np.zeros(len(offset), dtype=bool)
     for start in _starts():
-        along = np.tile(start, (n, 1))
+        along = np.tile(start, (len(offset), 1))
         for _ in range(20):
             signs = np.where(np.einsum("nik,ni->nk", effects, along) < 0.0, -1.0, 1.0)
-            total = offset + np.einsum("nik,nk->ni", effects, signs)
+            pulls = np.einsum("ni,nmij->nmj", along, balls)
+            pushes = pulls / np.maximum(np.linalg.norm(pulls, axis=2, keepdims=True), 1e-300)
+            used = np.einsum("ni,ni->n", along, one_way) > 0.0
+            total = offset + np.einsum("nik,nk->ni", effects, signs) + np.einsum("nmij,nmj->ni", balls, pushes)
+            total += used[:, None] * one_way
             size = np.linalg.norm(total, axis=1, keepdims=True)
             turned = total / np.maximum(size, 1e-300)
             if np.abs(turned - along).max(initial=0.0) < 1e-12:
                 break
             along = turned
         better = size[:, 0] > best
-        best[better], chosen[better] = size[better, 0], signs[better]
-    return best, chosen
+        best[better] = size[better, 0]
+        for kept, made in zip(found, (signs, pushes, used), strict=True):
+            kept[better] = made[better]
+    return best, *found
 
 
 CHUNK = 10  # machines

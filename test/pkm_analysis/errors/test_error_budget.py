@@ -15,7 +15,7 @@ from pkm_analysis import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.errors.allocation import WORST, allocate
-from pkm_analysis.errors.error_budget import CLEARANCE, SENSORS, THERMAL, ErrorModel, _largest, sampled_errors
+from pkm_analysis.errors.error_budget import CLEARANCE, SENSORS, THERMAL, ErrorModel, _farthest, sampled_errors
 from pkm_analysis.errors.tolerances import Tolerances, read_tolerances
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
@@ -32,7 +32,9 @@ def test_the_worst_case_is_that_of_all_signs() -> None:
     effects, offset = random.standard_normal((3, 3, 9)), random.standard_normal((3, 3))
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=9))).T
     every = np.linalg.norm(offset[:, :, None] + effects @ signs, axis=1).max(axis=1)
-    np.testing.assert_allclose(_largest(effects, offset)[0], every, rtol=1e-12)
+    np.testing.assert_allclose(
+        _farthest(effects, offset, np.zeros((3, 0, 3, 3)), np.zeros((3, 3)))[0], every, rtol=1e-12
+    )
 
 
 def test_a_sensor_moves_the_platform_as_forward_kinematics_says() -> None:
