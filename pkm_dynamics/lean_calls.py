@@ -42,7 +42,7 @@ from pkm_dynamics.kernels.platform_dynamics import (
 )
 from pkm_dynamics.robot_model import MANY, Record, RobotModel, graph_model
 from pkm_kinematics import Kinematics
-from pkm_kinematics.forward.graph_tracker import GraphTracker, graph_motion, graph_places
+from pkm_kinematics.forward.graph_tracker import GraphTracker, coordinates_of, graph_motion
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps
 from pkm_kinematics.kernels.position.closures import inverse_by_rows
@@ -136,10 +136,9 @@ def turning_robot(robot: RobotModel, limb_data: Data) -> TurningRobot:
         graph.platform_branch[0],
         transform_from_pose(engine.home),
     )
-    data = graph.holding(engine.actuated_names).data()
-    return TurningRobot(
-        robot.model(), limb_data, graph_model(robot), data, joins, graph_places(engine), graph_motion(engine)
-    )
+    coordinates = coordinates_of(engine)
+    data = coordinates.tables.data()
+    return TurningRobot(robot.model(), limb_data, graph_model(robot), data, joins, coordinates.at, graph_motion(engine))
 
 
 # By what is asked: the kernel, the kernel warm-started where limbs are iterated, that of a motion space that turns, and

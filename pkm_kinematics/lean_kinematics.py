@@ -50,7 +50,7 @@ def lean_track(e: Engine, start: Array, *, straight: bool) -> Callable[[Array, A
     """See `Kinematics.lean_track`; the first call starts at home with joints `start`."""
     last, data, example = start[e.actuated_column].copy(), e.data(start), (start[e.actuated_column], e.home.copy())
     graph = None if e.constant_space and not e.redundant_names else _Graph(e, start)
-    general = graph or bind(track_usable, (e.model, data, last, np.empty((len(e.model.bodies), 3))), example)
+    general = graph or bind(track_usable, (e.model, data, last), example)
     recording = record_step(e, start, pose_near_home(e, start)) if straight else None
     if recording is None:
         return general

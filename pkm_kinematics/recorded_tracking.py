@@ -15,7 +15,7 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.dense import copy, determinant_sign, gram
 from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
 from pkm_kinematics.kernels.path.fixed_steps import correct_joints, place_iterated, turn_along
 from pkm_kinematics.kernels.path.follow import (
@@ -199,13 +199,6 @@ def tracked(e: Engine, recording: Recording, last: Array) -> Tracked:
 
 
 @compiled
-def write(target, values):
-    """Fill a vector with the first of some values, without slices, which numba would count references of."""
-    for k in range(target.shape[0]):
-        target[k] = values[k]
-
-
-@compiled
 def straight_track(code, size, robot, q, pose):
     """`track_pose` by straight-line code of a step, under the same conditions, where one step of the way is enough.
 
@@ -216,14 +209,13 @@ def straight_track(code, size, robot, q, pose):
     for k in range(q.shape[0]):
         if not abs(q[k]) < farthest[k]:
             return ANOTHER_BRANCH, 0.0, 0
-    for k in range(7):
-        at[k] = pose[k]
-    write(trial, robot.limbs)
+    copy(pose, at)
+    copy(robot.limbs, trial)
     if call_code(code, last, at, q, trial, out) != CONVERGED:
         return ANOTHER_BRANCH, 0.0, 0
     behind = RESULTS + trial.shape[0]
     side = out[SIDE]
-    write(first, out[behind:])
+    copy(out[behind:], first)
     if not out[ERROR] < LONGEST_TURN:  # else the path is followed in several steps
         return ANOTHER_BRANCH, 0.0, 0
     previous = inf
@@ -231,18 +223,16 @@ def straight_track(code, size, robot, q, pose):
         step = out[LENGTH]
         if not (step < size and out[TURN] < LONGEST_TURN and contracts(step, previous, size)):
             return ANOTHER_BRANCH, 0.0, 0
-        for k in range(7):
-            at[k] = out[k]
-        write(trial, out[RESULTS:])
+        copy(out, at)
+        copy(out[RESULTS:], trial)
         if call_code(code, q, at, q, trial, out) != CONVERGED or out[SIDE] != side:
             return ANOTHER_BRANCH, 0.0, 0
         if settled(step, previous, size) and out[GAP] < 1.0:
             if not same_sides(first, out[behind:], robot.product):
                 return ANOTHER_BRANCH, 0.0, 0
-            for k in range(7):
-                pose[k] = at[k]
-            write(last, q)
-            write(robot.limbs, trial)
+            copy(at, pose)
+            copy(q, last)
+            copy(trial, robot.limbs)
             return CONVERGED, out[ERROR], iteration
         previous = step
     return ANOTHER_BRANCH, 0.0, 0
@@ -250,13 +240,7 @@ def straight_track(code, size, robot, q, pose):
 
 @compiled
 def same_sides(first, second, product):
-    """As `same_side`, of flat drives' rates (m * n,) in the motion space, or by twist; True for none."""
-    n = product.shape[0]
-    if first.shape[0] == 0:
-        return True
-    for r in range(n):
-        for c in range(n):
-            product[r, c] = 0.0
-            for a in range(first.shape[0] // n):
-                product[r, c] += first[a * n + r] * second[a * n + c]
-    return determinant_sign(product, n) > 0.0
+    """Whether flat drives' rates (m * n,), in the motion space or by twist, are on one side; True for none."""
+    m, n = first.shape[0] // product.shape[0], product.shape[0]
+    gram(first.reshape(m, n), second.reshape(m, n), product)
+    return m == 0 or determinant_sign(product, n) > 0.0

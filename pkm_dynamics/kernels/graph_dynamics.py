@@ -9,9 +9,9 @@ last body. `ud` (n,) are the actuators' accelerations, `effort` (n,) their effor
 Of kinematically redundant robots the platform and the redundant joints are coordinates as in
 `pkm_kinematics/kernels/rates/graph_motion.py`, given in rows; those whose status is not CONVERGED are skipped.
 
-In a configuration-dependent motion space the limbs give the configuration (`TurningRobot`). The platform's twist and
-acceleration are mapped to the nearest possible ones of the actuators, rotations weighted by the characteristic length,
-as in `PossibleTwists.nearest_accelerations`. `motion` (25,) as in `inverse_dynamics`, its positions solved in
+In a configuration-dependent motion space the limbs give the configuration (`TurningRobot`). Coordinates are those of a
+redundant robot without redundant joints: the platform's twist and acceleration become the nearest possible ones, as in
+`PossibleTwists.nearest_accelerations`. `motion` (25,) as in `inverse_dynamics`, its positions solved in
 `limb_data`; `out` (6,) is the platform's acceleration.
 """
 
@@ -20,24 +20,22 @@ from typing import Any, NamedTuple
 
 from pkm_dynamics.kernels.mass_matrix import mass_matrix
 from pkm_dynamics.kernels.wrenches import add_springs, limb_wrenches
-from pkm_kinematics.kernels.dense import solve_positive
+from pkm_kinematics.kernels.dense import copy, solve_positive
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.graph_motion import (
     close_graph,
-    graph_accelerations,
     graph_columns,
     graph_velocities,
     motion_here,
     move_coordinates,
     place_row,
-    read_acceleration,
     read_accelerations,
     read_platform,
+    start_coordinates,
 )
 from pkm_kinematics.kernels.rates.projection import clear_wrench, gather_block
 from pkm_kinematics.kernels.records import BASE, PLATFORM
-from pkm_kinematics.kernels.regularity import factorise, is_regular, nearest
 from pkm_kinematics.kernels.vectors import rotate_back
 from pkm_runtime.kernels.compiled import compiled
 
@@ -70,8 +68,7 @@ def accelerations_here(model, data, u, effort, ud):
     """Accelerations under efforts, left in the state at constant u, with all joints' velocities. Returns a status."""
     n = u.shape[0]
     M = data.system[1, :n, :n]
-    for c in range(n):
-        ud[c] = 0.0
+    ud[:] = 0.0
     status = efforts_here(model, data, u, ud, ud)  # `ud` is read before it is written
     if status != CONVERGED:
         return status
@@ -140,8 +137,7 @@ def step_actuators(model, data, runge_kutta, effort, h, q, u, scratch):
     status = arrive_on_graph(model, data, at)
     if status != CONVERGED:
         return status
-    for c in range(n):
-        u[c] = at[c]
+    copy(at, u)
     for i in range(start, stop):
         q[i] = state[i].q
     return CONVERGED
@@ -172,29 +168,32 @@ def redundant_efforts(model, data, at, found, positions, motions, wrenches, cond
 
 @compiled
 def redundant_accelerations(model, data, at, found, positions, motions, wrenches, efforts, out, status):
-    """Accelerations `out` (k, 6 + r) under efforts (k, n), which are overwritten; those of `motions` must be zero."""
+    """Accelerations `out` (k, 6 + r) under efforts (k, n), which are overwritten, at the rates of `motions`."""
     n = efforts.shape[1]
     for k in range(positions.shape[0]):
-        if status[k] != CONVERGED:
-            continue
-        place_row(data, positions[k])
-        u, ud = data.system[3, 0, :n], data.system[3, 1, :n]
-        status[k], _ = move_coordinates(model, data, at, found, motions[k], u, ud)
-        if status[k] != CONVERGED:
-            continue
-        add_wrench(found, wrenches[k], 1.0, efforts[k])
-        status[k] = accelerations_here(model, data, u, efforts[k], ud)
-        if status[k] != CONVERGED:
-            continue
-        read_accelerations(data, at, out[k])  # while the actuators' velocities are constant
-        for c in range(n):
-            for r in range(6):
-                out[k, r] += found.jacobian[r, c] * ud[c]
-            for r in range(at.bodies.shape[0]):
-                out[k, 6 + r] += data.state[at.bodies[r]].column[c] * ud[c]
+        if status[k] == CONVERGED:
+            place_row(data, positions[k])
+            u, ud = data.system[3, 0, :n], data.system[3, 1, :n]
+            status[k] = free_motion(model, data, at, found, motions[k], wrenches[k], efforts[k], out[k], u, ud)
 
 
-U, UD, WANTED, NONE, WEIGHTS = range(5)  # scratch vectors, rows of `Data.system[3]`
+@compiled
+def free_motion(model, data, at, found, rates, wrench, effort, out, u, ud):
+    """Accelerations `out` (6 + r,) under an effort, which is overwritten; u and ud get the actuators'. A status."""
+    status, _ = start_coordinates(model, data, at, found, rates, u)
+    if status != CONVERGED:
+        return status
+    add_wrench(found, wrench, 1.0, effort)
+    status = accelerations_here(model, data, u, effort, ud)
+    if status != CONVERGED:
+        return status
+    read_accelerations(data, at, out)  # while the actuators' velocities are constant
+    for c in range(u.shape[0]):
+        for r in range(6):
+            out[r] += found.jacobian[r, c] * ud[c]
+        for r in range(at.bodies.shape[0]):
+            out[6 + r] += data.state[at.bodies[r]].column[c] * ud[c]
+    return CONVERGED
 
 
 class LimbsInGraph(NamedTuple):
@@ -214,7 +213,7 @@ class TurningRobot(NamedTuple):
     graph: Any  # Model, mass of the platform in its last body
     data: Any  # Data of the graph
     joins: Any  # LimbsInGraph
-    places: Any  # GraphPlaces
+    at: Any  # Coordinates
     found: Any  # GraphMotion: what is read of the graph
 
 
@@ -246,102 +245,26 @@ def take_limbs(robot):
 
 
 @compiled
-def factorise_rates(robot):
-    """Prepare `nearest_rates`; the Jacobian's reciprocal condition, 0 where drives move and the platform rests."""
-    data, J, length = robot.data, robot.found.jacobian, robot.limbs.task[0].length
-    n = J.shape[1]
-    A = data.system[2, :6, :n]
-    for k in range(6):
-        for c in range(n):
-            A[k, c] = J[k, c] * (length if k >= 3 else 1.0) / drive_unit(robot, c)
-    return factorise(A, 6, n, data.system[1, :n, :n], data.system[3, WEIGHTS])
-
-
-@compiled
-def drive_unit(robot, a):
-    """Speed [m/s] that counts as the unit of drive `a`."""
-    if robot.limbs.task[0].mixed == 0:  # one unit for all is none
-        return 1.0
-    bodies = robot.limbs.bodies
-    for i in range(2, bodies.shape[0]):
-        if bodies[i].actuator == a and bodies[i].prismatic == 0:
-            return robot.limbs.task[0].length
-    return 1.0
-
-
-@compiled
-def nearest_rates(robot, wanted, rates):
-    """Actuator rates (n,) whose platform rates are nearest to `wanted` (6,), which is overwritten."""
-    data, length, n = robot.data, robot.limbs.task[0].length, rates.shape[0]
-    for k in range(3, 6):
-        wanted[k] *= length
-    nearest(data.system[2, :6, :n], 6, n, data.system[1, :n, :n], data.system[3, WEIGHTS], wanted, rates)
-    for c in range(n):
-        rates[c] /= drive_unit(robot, c)
-
-
-@compiled
-def start_on_graph(robot, motion):
-    """Columns of the graph, Jacobian (`robot.found`) and actuator velocities (scratch row U). Returns a status."""
-    take_limbs(robot)
-    data, J = robot.data, robot.found.jacobian
-    n = J.shape[1]
-    status = graph_columns(robot.graph, data)
-    if status != CONVERGED:
-        return status
-    read_platform(robot.graph, data, robot.places, robot.found)
-    if not is_regular(factorise_rates(robot)):
-        return SINGULAR
-    wanted = data.system[3, WANTED]
-    for r in range(6):
-        wanted[r] = motion[7 + r]
-    nearest_rates(robot, wanted, data.system[3, U, :n])
-    return CONVERGED
-
-
-@compiled
 def turning_inverse(robot, motion, effort):
     """Efforts for a platform motion. Returns a status."""
     model, data, n = robot.graph, robot.data, effort.shape[0]
-    status = start_on_graph(robot, motion)
-    if status != CONVERGED:
-        return status
-    vectors = data.system[3]
-    u, ud, wanted, none = vectors[U, :n], vectors[UD, :n], vectors[WANTED], vectors[NONE, :n]
-    for c in range(n):
-        none[c] = 0.0
-    graph_velocities(model, data, u)
-    graph_accelerations(model, data, none)
-    read_acceleration(data, robot.places, wanted)
-    for r in range(6):
-        wanted[r] = motion[13 + r] - wanted[r]
-    nearest_rates(robot, wanted, ud)
-    graph_accelerations(model, data, ud)
-    graph_efforts(model, data, effort)
-    add_wrench(robot.found, motion[19:], -1.0, effort)
-    return CONVERGED
+    take_limbs(robot)
+    u, ud = data.system[3, 0, :n], data.system[3, 1, :n]
+    status, _ = move_coordinates(model, data, robot.at, robot.found, motion[7:], u, ud)
+    if status == CONVERGED:
+        graph_efforts(model, data, effort)
+        add_wrench(robot.found, motion[19:], -1.0, effort)
+    return status
 
 
 @compiled
 def turning_direct(robot, motion, effort, out):
-    """Platform acceleration under efforts; the actuators' u and ud stay in scratch rows U and UD. Returns a status."""
-    data, J = robot.data, robot.found.jacobian
-    n = effort.shape[0]
-    status = start_on_graph(robot, motion)
-    if status != CONVERGED:
-        return status
-    u, ud, given = data.system[3, U, :n], data.system[3, UD, :n], data.system[3, WANTED, :n]
-    for c in range(n):
-        given[c] = effort[c]
-    add_wrench(robot.found, motion[19:], 1.0, given)
-    status = accelerations_here(robot.graph, data, u, given, ud)
-    if status != CONVERGED:
-        return status
-    read_acceleration(data, robot.places, out)  # while the actuators' velocities are constant
-    for r in range(6):
-        for c in range(n):
-            out[r] += J[r, c] * ud[c]
-    return CONVERGED
+    """Platform acceleration under efforts; the actuators' u and ud stay in scratch rows 0 and 1. Returns a status."""
+    data, n = robot.data, effort.shape[0]
+    take_limbs(robot)
+    u, ud, given = data.system[3, 0, :n], data.system[3, 1, :n], data.system[3, 2, :n]
+    copy(effort, given)
+    return free_motion(robot.graph, data, robot.at, robot.found, motion[7:], motion[19:], given, out, u, ud)
 
 
 @compiled
@@ -351,7 +274,7 @@ def turning_step(robot, dt, motion, effort, out):
     status = turning_direct(robot, motion, effort, out)
     if status != CONVERGED:
         return status
-    u, ud, block = data.system[3, U, :n], data.system[3, UD, :n], model.blocks[0]
+    u, ud, block = data.system[3, 0, :n], data.system[3, 1, :n], model.blocks[0]
     for c in range(n):
         u[c] += dt * ud[c]
     graph_velocities(model, data, u)
@@ -360,9 +283,7 @@ def turning_step(robot, dt, motion, effort, out):
     status = arrive_on_graph(model, data, u)
     if status != CONVERGED:
         return status
-    read_platform(model, data, robot.places, found)
-    for k in range(7):
-        motion[k] = found.pose[k]
-    for k in range(6):
-        motion[7 + k] = found.twist[k]
+    read_platform(model, data, robot.at.places, found)
+    copy(found.pose, motion[:7])
+    copy(found.twist, motion[7:13])
     return CONVERGED

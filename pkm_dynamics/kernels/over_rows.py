@@ -15,13 +15,12 @@ from pkm_dynamics.kernels.platform_dynamics import (
 from pkm_dynamics.kernels.wrenches import energy_here
 from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import SOLVED
-from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.placement import place_platform, set_angle
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
-from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose
+from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose, off_branch
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
-from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
+from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_runtime.kernels.binding import call_code
 from pkm_runtime.kernels.compiled import allocating, compiled
 
@@ -44,12 +43,10 @@ def check_motions(motions, scale, projector, status):
 @compiled
 def check_branch(model, data, motions, status):
     """Status INVALID_INPUT of poses that the platform's branch does not allow, as in `solve_pose`."""
-    platform = data.state[PLATFORM]
     for k in range(motions.shape[0]):
         if status[k] == CONVERGED:
             place_platform(data.state, motions[k])
-            miss, turn = read_chain(model, data, platform.R, platform.p)
-            if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
+            if off_branch(model, data) != 0.0:
                 status[k] = INVALID_INPUT
 
 

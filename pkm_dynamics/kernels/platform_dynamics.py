@@ -17,7 +17,7 @@ the motion space must be constant.
 from pkm_dynamics.kernels.mass_matrix import mass_matrix, project_platform
 from pkm_dynamics.kernels.wrenches import add_springs, limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.kernels.dense import solve_positive
+from pkm_kinematics.kernels.dense import copy, multiply, solve_positive
 from pkm_kinematics.kernels.path.carry_on import approach, arrive
 from pkm_kinematics.kernels.path.fixed_steps import set_off, settle
 from pkm_kinematics.kernels.position.placement import place_platform
@@ -117,10 +117,9 @@ def acceleration_here(model, data, external, bias, effort, out):
     mass_matrix(bodies, state, subspace, M)
     if not solve_positive(M, b, n):
         return SINGULAR
+    multiply(subspace, b, out)
     for r in range(6):
-        out[r] = bias[r]
-        for c in range(n):
-            out[r] += subspace[r, c] * b[c]
+        out[r] += bias[r]
     return CONVERGED
 
 
@@ -207,8 +206,7 @@ def straight_inverse(code, results, motion, effort):
     """Efforts (m,) for a motion (25,); `results` (m + 1,) is scratch."""
     status = call_code(code, motion, results)
     if status == CONVERGED:
-        for a in range(effort.shape[0]):
-            effort[a] = results[a]
+        copy(results, effort)
     return status
 
 
@@ -234,8 +232,7 @@ def carried_straight_inverse(code, model, data, start, results, motion, effort):
         return ANOTHER_BRANCH
     status = call_code(code, motion, start, results)
     if status == CONVERGED:
-        for a in range(effort.shape[0]):
-            effort[a] = results[a]
+        copy(results, effort)
         settle(model, data, motion, results[effort.shape[0] + 1 :])
     return status
 
@@ -247,8 +244,7 @@ def carried_straight_direct(code, model, data, start, results, motion, effort, o
         return ANOTHER_BRANCH
     status = call_code(code, motion, effort, start, results)
     if status == CONVERGED:
-        for k in range(6):
-            out[k] = results[k]
+        copy(results, out)
         settle(model, data, motion, results[6:])
     return status
 

@@ -9,7 +9,7 @@ longer hold, needs no feasible start and detects infeasibility. Efforts and boun
 equal bounds prescribe an effort.
 """
 
-from pkm_kinematics.kernels.dense import solve_positive
+from pkm_kinematics.kernels.dense import copy, solve_positive
 from pkm_kinematics.kernels.regularity import factorise_of_rank, is_regular, turn_back
 from pkm_runtime.kernels.compiled import compiled
 
@@ -157,8 +157,7 @@ def share_within(J, rank, lower, upper, effort, scratch):
     start, z, working = scratch[at, :m], scratch[at + 1, :r], scratch[at + 2 : at + 8 + r, : r + 1]
     if not is_regular(null_space(J, rank, scratch[:m, :k], inverse, weights, N)):
         return UNDETERMINED
-    for i in range(m):
-        start[i] = effort[i]
+    copy(effort, start)
     for c in range(r):
         along = 0.0
         for i in range(m):

@@ -7,6 +7,32 @@ from pkm_runtime.kernels.compiled import compiled
 
 
 @compiled
+def copy(values, out):
+    """Fill a vector with the first of some values, without slices, which numba would count references of."""
+    for k in range(out.shape[0]):
+        out[k] = values[k]
+
+
+@compiled
+def multiply(A, x, out):
+    """out (m,) = A (m, n) x."""
+    for r in range(out.shape[0]):
+        out[r] = 0.0
+        for c in range(A.shape[1]):
+            out[r] += A[r, c] * x[c]
+
+
+@compiled
+def gram(first, second, out):
+    """out (n, n) = first^T second, both (m, n): of a positive determinant where one leads to the other regularly."""
+    for r in range(first.shape[1]):
+        for c in range(first.shape[1]):
+            out[r, c] = 0.0
+            for k in range(first.shape[0]):
+                out[r, c] += first[k, r] * second[k, c]
+
+
+@compiled
 def determinant_sign(A, n):
     """Sign of the determinant of the leading (n, n) part of A, by elimination with row pivots; A is overwritten."""
     sign = 1.0

@@ -65,6 +65,17 @@ def make_uniform(model, K, b):
 
 
 @compiled
+def turn(A, m, k, weights, x):
+    """Apply reflection k of A to a vector x (m,)."""
+    along = 0.0
+    for r in range(k, m):
+        along += A[r, k] * x[r]
+    along *= weights[k]
+    for r in range(k, m):
+        x[r] -= along * A[r, k]
+
+
+@compiled
 def reflect(A, m, n, k, weights):
     """Step k of Householder's QR of A in place: the reflection, stored from row k on, that clears column k below row k.
 
@@ -84,12 +95,7 @@ def reflect(A, m, n, k, weights):
     A[k, k] = head - diagonal
     weights[k] = 1.0 / (squared - head * diagonal)
     for c in range(k + 1, n):
-        along = 0.0
-        for r in range(k, m):
-            along += A[r, k] * A[r, c]
-        along *= weights[k]
-        for r in range(k, m):
-            A[r, c] -= along * A[r, k]
+        turn(A, m, k, weights, A[:, c])
     return diagonal
 
 
@@ -175,24 +181,14 @@ def solve_three(A, b, x):
 def turn_back(A, m, n, weights, x):
     """x (m,) = Q x, for A factorised."""
     for k in range(n - 1, -1, -1):
-        along = 0.0
-        for r in range(k, m):
-            along += A[r, k] * x[r]
-        along *= weights[k]
-        for r in range(k, m):
-            x[r] -= along * A[r, k]
+        turn(A, m, k, weights, x)
 
 
 @compiled
 def nearest(A, m, n, inverse, weights, wanted, x):
     """x (n,) for which A x comes nearest to `wanted` (m,), which is overwritten, for A factorised."""
     for k in range(n):
-        along = 0.0
-        for r in range(k, m):
-            along += A[r, k] * wanted[r]
-        along *= weights[k]
-        for r in range(k, m):
-            wanted[r] -= along * A[r, k]
+        turn(A, m, k, weights, wanted)
     for r in range(n):
         x[r] = 0.0
         for c in range(r, n):

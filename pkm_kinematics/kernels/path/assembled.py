@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_kinematics.kernels.compiled_rotations import product, vector_of, write_rotation
-from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.dense import copy, determinant_sign
 from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH
 from pkm_kinematics.kernels.path.follow_graph import same_side_of_graph
 from pkm_kinematics.kernels.position.closed_form import driven_arm, reach_of, squared
@@ -26,7 +26,7 @@ from pkm_kinematics.kernels.position.placement import place_body, set_angle
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, UNREACHABLE, closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks
-from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
 from pkm_kinematics.kernels.records import NEWTON, PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, axis_z, cross, dot, get, put, rotate, scale, sub
@@ -115,19 +115,14 @@ def read_modes(model, data, before, now, sides, pose, joints):
         A = np.empty((block.count, block.count))
         if not same_side_of_graph(block, work, J0, J, A):
             sides[b] = -1.0
-        for e in range(size):
-            J0[e] = J[e]
+        copy(J, J0)
     if model.task[0].square == 0:
         return status, 1.0
     subspace = model.subspace
     n = subspace.shape[1]
-    K, A = data.system[0, :n], data.system[1]
+    K, A = data.system[0, :n], data.system[1, :n, :n]
     inverse_jacobian(model, data, K)
-    for r in range(n):
-        for c in range(n):
-            A[r, c] = 0.0
-            for k in range(6):
-                A[r, c] += K[r, k] * subspace[k, c]
+    drive_rates(K, subspace, A)
     return status, side * determinant_sign(A, n)
 
 

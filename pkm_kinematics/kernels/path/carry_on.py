@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pkm_kinematics.kernels.compiled_rotations import shift_pose, write_displacement
-from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.dense import copy, determinant_sign
 from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
-from pkm_kinematics.kernels.path.follow import CONTRACTION, TRIAL, keep, put_back
+from pkm_kinematics.kernels.path.follow import CONTRACTION, PATH_BEGAN, STEP_BEGAN, TRIAL, keep, put_back
 from pkm_kinematics.kernels.position.closures import block_jacobian
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
@@ -138,15 +138,11 @@ def set_out(model, data, pose, branch):
 def side_of_block(model, data, block):
     """Sign of the determinant of a block's equations; 0 for a large or not square system."""
     n = block.count
-    A = data.system[1]
-    if block.rows != n or n > A.shape[0]:
+    if block.rows != n or n > data.system.shape[1]:
         return 0.0
-    at = block.scratch_at
-    block_jacobian(model, data, block, data.work, at)
-    for r in range(n):
-        for c in range(n):
-            A[r, c] = data.work[at + r * n + c]
-    return determinant_sign(A, n)
+    J = data.work[block.scratch_at : block.scratch_at + n * n]
+    block_jacobian(model, data, block, J, 0)
+    return determinant_sign(J.reshape(n, n), n)
 
 
 @compiled
@@ -180,10 +176,8 @@ def approach(model, data, branch, pose):
     last, path, trial = vectors[LAST], vectors[PATH], vectors[TRIAL]
     write_displacement(last, pose, path)
     length = step_length(path, model.task[0].size)
-    keep(state)
-    for i in range(2, state.shape[0]):
-        for k in range(3):
-            state[i].kept[3 + k] = state[i].kept[k]
+    keep(state, STEP_BEGAN)
+    keep(state, PATH_BEGAN)
     vectors[SLOWEST, 0] = 0.0
     if length < SHORT * STEP:
         return True
@@ -197,37 +191,26 @@ def approach(model, data, branch, pose):
         status, _, _ = solve_positions(model, data, branch, False)
         shortest = part < SHORTEST
         if status == CONVERGED and not jumped(model, data) and (follows(model, data) or (shortest and divided)):
-            keep(state)
+            keep(state, STEP_BEGAN)
             done = end
             part = min(2.0 * part, 1.0)
         elif shortest:
-            take_back(state)
+            put_back(state, PATH_BEGAN)
             return False
         else:
-            put_back(state)
+            put_back(state, STEP_BEGAN)
             part *= 0.5
     vectors[SLOWEST, 0] = 0.0
     return True
 
 
 @compiled
-def take_back(state):
-    """Undo what happened to the joint positions since `approach` began."""
-    for i in range(2, state.shape[0]):
-        state[i].q = state[i].kept[3]
-        state[i].c = state[i].kept[4]
-        state[i].s = state[i].kept[5]
-
-
-@compiled
 def arrive(model, data, pose, status):
     """Status of a lean call at `pose`, from `status` so far; takes the limbs back if they jumped or are open."""
     if status in (UNREACHABLE, DIVERGED, NOT_CONNECTED) or jumped(model, data) or not follows(model, data):
-        take_back(data.state)
+        put_back(data.state, PATH_BEGAN)
         return status if status != CONVERGED else DIVERGED
-    last = data.system[VECTORS, LAST]
-    for k in range(7):
-        last[k] = pose[k]
+    copy(pose, data.system[VECTORS, LAST, :7])
     return status
 
 

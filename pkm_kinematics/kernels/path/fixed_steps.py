@@ -11,7 +11,7 @@ A linkage is led from where it was by its recorded steps (see `pkm_kinematics.li
 from math import inf, nan
 
 from pkm_kinematics.kernels.compiled_rotations import write_displacement
-from pkm_kinematics.kernels.dense import all_finite
+from pkm_kinematics.kernels.dense import all_finite, copy
 from pkm_kinematics.kernels.model_and_data import VECTORS
 from pkm_kinematics.kernels.path.carry_on import LAST, PATH, SHORT, STEP, step_length
 from pkm_kinematics.kernels.path.follow import CONTRACTION
@@ -128,9 +128,7 @@ def settle(model, data, pose, end):
                     state[i].s = end[at + 1]
                 at += 2
             read_angles(bodies, state, block.start, block.start + block.count)
-    last = data.system[VECTORS, LAST]
-    for k in range(7):
-        last[k] = pose[k]
+    copy(pose, data.system[VECTORS, LAST, :7])
 
 
 LOST = 1e-2  # a second correction above it, dimensionless: the step was too long
@@ -151,8 +149,7 @@ def to_outputs(code, states, kept, inputs, results, q, effort, position, output_
     for k in range(n):
         inputs[k] = q[k]
         inputs[n + states + k] = effort[k]
-    for k in range(states):
-        kept[k] = inputs[n + k]
+    copy(inputs[n:], kept)
     finite = all_finite(q) and all_finite(effort)
     for k in range(m):
         position[k] = output_effort[k] = nan
@@ -162,14 +159,12 @@ def to_outputs(code, states, kept, inputs, results, q, effort, position, output_
     for _ in range(CORRECTIONS):
         if call_code(code, inputs, results) != CONVERGED or not results[states] < LOST:
             break
-        for k in range(states):
-            inputs[n + k] = results[k]
+        copy(results, inputs[n : n + states])
         if results[states] < SOLVED:
             status = CONVERGED if is_regular(results[states + 1]) else FOLDS
             break
     if status == FAR:
-        for k in range(states):
-            inputs[n + k] = kept[k]
+        copy(kept, inputs[n : n + states])
         return status, nan
     if status == CONVERGED and not all_finite(results[states + 2 : states + 2 + 2 * m]):
         status = INVALID  # efforts so large that they overflow

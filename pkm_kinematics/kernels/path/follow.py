@@ -21,9 +21,8 @@ from math import atan2, cos, inf, isfinite, sin, sqrt
 from typing import Any, NamedTuple
 
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.dense import copy, determinant_sign, gram, multiply
 from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
-from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.placement import place_platform, set_angle
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -35,16 +34,15 @@ from pkm_kinematics.kernels.position.positions import (
     solve_positions,
 )
 from pkm_kinematics.kernels.position.solve_poses import (
-    INSIDE,
     beyond_limits,
     check_pose,
     fine,
+    off_branch,
     read_joints,
     take_seed,
 )
 from pkm_kinematics.kernels.rates.motion import invert_blocks
-from pkm_kinematics.kernels.rates.projection import factorise_drives, inverse_jacobian
-from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.regularity import is_regular, nearest, orientation, weigh_drives
 from pkm_runtime.kernels.compiled import compiled
 
@@ -100,10 +98,9 @@ def correction(model, data, q):
         return 0.0, worst
     sign = 1.0 if m > n else orientation(inverse, n)
     nearest(A, m, n, inverse, weights, right, vectors[TRIAL])
-    for k in range(6):
-        twist[k] = 0.0
-        for c in range(n):
-            twist[k] += S[k, c] * per_speed[c] * vectors[TRIAL, c]
+    for c in range(n):
+        vectors[TRIAL, c] *= per_speed[c]
+    multiply(S, vectors[TRIAL], twist[:6])
     return sign, worst
 
 
@@ -125,22 +122,23 @@ class PoseRows(NamedTuple):
     iterations: Any  # (n,)
 
 
+STEP_BEGAN, PATH_BEGAN = 0, 3  # where joints are kept as they were
+
+
 @compiled
-def keep(state):
-    """Save the joint positions of the limbs."""
+def keep(state, at):
+    """Save the joint positions of the limbs as those `at` which a step or a path began."""
     for i in range(2, state.shape[0]):
-        state[i].kept[0] = state[i].q
-        state[i].kept[1] = state[i].c
-        state[i].kept[2] = state[i].s
+        me = state[i]
+        me.kept[at], me.kept[at + 1], me.kept[at + 2] = me.q, me.c, me.s
 
 
 @compiled
-def put_back(state):
+def put_back(state, at):
     """Undo what happened to the joint positions since `keep`."""
     for i in range(2, state.shape[0]):
-        state[i].q = state[i].kept[0]
-        state[i].c = state[i].kept[1]
-        state[i].s = state[i].kept[2]
+        me = state[i]
+        me.q, me.c, me.s = me.kept[at], me.kept[at + 1], me.kept[at + 2]
 
 
 @compiled
@@ -172,32 +170,12 @@ def contracts(step, previous, size):
 
 
 @compiled
-def same_side(first, second, subspace, A):
-    """Whether the inverse Jacobians `first` and `second` (n_actuated, 6) are on one side of the singularities."""
-    n = subspace.shape[1]
-    for r in range(n):
-        for c in range(n):
-            A[r, c] = 0.0
-    for a in range(first.shape[0]):
-        for r in range(n):
-            left = 0.0
-            for k in range(6):
-                left += first[a, k] * subspace[k, r]
-            for c in range(n):
-                right = 0.0
-                for k in range(6):
-                    right += second[a, k] * subspace[k, c]
-                A[r, c] += left * right
-    return determinant_sign(A, n) > 0.0
-
-
-@compiled
 def step_by_pose(model, data, goal, pose):
     """Newton's method on `pose`, held by the limbs in the state, to `goal`: (followed, largest error, iterations)."""
     state, size = data.state, model.task[0].length
-    m = goal.shape[0]
-    square = m == model.subspace.shape[1]
-    K, K0 = data.system[0, :m], data.system[2, :m]
+    m, n = goal.shape[0], model.subspace.shape[1]
+    square = m == n
+    K, rates, first, product = data.system[0, :m], data.system[1, :m, :n], data.system[2, :m, :n], data.system[4]
     twist, trial, left = data.system[VECTORS, TWIST], data.system[VECTORS, TRIAL], data.system[VECTORS, RIGHT]
     side = 0.0
     previous = inf
@@ -208,9 +186,7 @@ def step_by_pose(model, data, goal, pose):
         if iteration == 1:
             side = sign
             if not square:
-                for a in range(m):
-                    for k in range(6):
-                        K0[a, k] = K[a, k]
+                drive_rates(K, model.subspace, first)
         turn = sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
         step = sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2 + (size * turn) ** 2)
         if not (step < size and turn < LONGEST_TURN and contracts(step, previous, size)):  # false for NaN
@@ -220,14 +196,16 @@ def step_by_pose(model, data, goal, pose):
         status, _, _ = solve_positions(model, data, NEAREST_BRANCH, False)
         if status != CONVERGED:
             return False, 0.0, iteration
-        for k in range(7):
-            pose[k] = trial[k]
+        copy(trial, pose)
         if settled(step, previous, size):
             actuator_error(model.bodies, state, goal, left)
             worst = 0.0
             for a in range(m):
                 worst = max(worst, abs(left[a]))
-            same = sign == side if square else same_side(K0, K, model.subspace, data.system[1])
+            if not square:
+                drive_rates(K, model.subspace, rates)
+                gram(first, rates, product)
+            same = sign == side if square else determinant_sign(product, n) > 0.0
             return same, worst, iteration
         previous = step
     return False, 0.0, CORRECTIONS
@@ -254,7 +232,7 @@ def follow_pose(model, data, q, pose):
     part = cap
     iterations = 0
     for _ in range(STEPS):
-        keep(state)
+        keep(state, STEP_BEGAN)
         x, y, z, a, b, c, d = pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6]
         left = 1.0 - done - part
         for k in range(m):
@@ -268,7 +246,7 @@ def follow_pose(model, data, q, pose):
             part = min(2.0 * part, cap, 1.0 - done)
             continue
         part *= 0.5
-        put_back(state)
+        put_back(state, STEP_BEGAN)
         pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6] = x, y, z, a, b, c, d
         if part < SHORTEST:
             break
@@ -278,21 +256,18 @@ def follow_pose(model, data, q, pose):
 
 
 @compiled
-def track_pose(model, data, last, limbs, q, pose):
+def track_pose(model, data, last, q, pose):
     """As `follow_pose`, near the actuated joints `last`, which move along to q; unless CONVERGED, everything stays."""
     state = data.state
     read_actuators(model.bodies, state, last)
-    for i in range(2, state.shape[0]):
-        limbs[i, 0], limbs[i, 1], limbs[i, 2] = state[i].q, state[i].c, state[i].s
+    keep(state, PATH_BEGAN)
     x, y, z, a, b, c, d = pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6]
     status, error, iterations = follow_pose(model, data, q, pose)
     if status == CONVERGED:
-        for k in range(q.shape[0]):
-            last[k] = q[k]
+        copy(q, last)
     else:
         pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6] = x, y, z, a, b, c, d
-        for i in range(2, state.shape[0]):
-            state[i].q, state[i].c, state[i].s = limbs[i, 0], limbs[i, 1], limbs[i, 2]
+        put_back(state, PATH_BEGAN)
     return status, error, iterations
 
 
@@ -320,11 +295,8 @@ def usable_positions(model, q):
 @compiled
 def status_of_end(model, data):
     """Status of the closed configuration in the state: JOINT_LIMIT, or off the platform's branch (DIVERGED)."""
-    platform, chain = data.state[PLATFORM], model.chain
-    if chain.shape[0] > 1:
-        miss, turn = read_chain(model, data, platform.R, platform.p)
-        if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
-            return DIVERGED
+    if off_branch(model, data) != 0.0:
+        return DIVERGED
     return JOINT_LIMIT if beyond_limits(model, data) else CONVERGED
 
 

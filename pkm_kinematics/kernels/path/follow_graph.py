@@ -10,11 +10,12 @@ from math import atan2, cos, inf, isfinite, sin, sqrt
 import numpy as np
 
 from pkm_kinematics.kernels.compiled_rotations import write_quaternion
-from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.dense import determinant_sign, gram
 from pkm_kinematics.kernels.path.follow import (
     CORRECTIONS,
     LONGEST_TURN,
     SHORTEST,
+    STEP_BEGAN,
     STEPS,
     contracts,
     keep,
@@ -43,11 +44,7 @@ def same_side_of_graph(block, work, J0, J, A):
     """Whether J0 and J are on one side of the singularities; joints without a row in the pseudo-inverse `work` rest."""
     m = block.rows
     n = block.count
-    for i in range(n):
-        for j in range(n):
-            A[i, j] = 0.0
-            for r in range(m):
-                A[i, j] += J0[r * n + i] * J[r * n + j]
+    gram(J0.reshape(m, n), J.reshape(m, n), A)
     for j in range(n):
         at_rest = True
         for r in range(m):
@@ -123,7 +120,7 @@ def follow_graph(model, data, size, actuators, q):
     for _ in range(STEPS):
         place_block(bodies, block, state)
         write_block_rows(closures, block, state, rows)
-        keep(state)
+        keep(state, STEP_BEGAN)
         left = 1.0 - done - part
         for a in range(q.shape[0]):
             state[actuators[a]].q = q[a] - left * span[a]
@@ -136,7 +133,7 @@ def follow_graph(model, data, size, actuators, q):
             part = min(2.0 * part, cap, 1.0 - done)
             continue
         part *= 0.5
-        put_back(state)
+        put_back(state, STEP_BEGAN)
         if part < SHORTEST:
             break
     return SINGULAR, (1.0 - done) * longest, iterations

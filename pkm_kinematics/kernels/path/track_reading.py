@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from pkm_kinematics.kernels.dense import all_finite
+from pkm_kinematics.kernels.dense import all_finite, multiply
 from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.path.follow import RIGHT, TWIST, follow_pose, read_angles_at, track_pose, usable_positions
 from pkm_kinematics.kernels.position.chain import chain_motion
@@ -16,11 +16,11 @@ from pkm_runtime.kernels.compiled import allocating, compiled
 
 
 @compiled
-def track_usable(model, data, last, limbs, q, pose):
+def track_usable(model, data, last, q, pose):
     """As `track_pose`; INVALID_INPUT where q (n_actuated,) is not finite or too large to close loops with."""
     if not usable_positions(model, q):
         return INVALID_INPUT, 0.0, 0
-    return track_pose(model, data, last, limbs, q, pose)
+    return track_pose(model, data, last, q, pose)
 
 
 @compiled
@@ -38,10 +38,9 @@ def write_forward_jacobian(model, data, jacobian):
             unit[c] = 1.0 if c == a else 0.0
         weigh_drives(model, m == n, unit)
         nearest(K, m, n, inverse, weights, unit, rates)
-        for k in range(6):
-            jacobian[k, a] = 0.0
-            for c in range(n):
-                jacobian[k, a] += subspace[k, c] * per_speed[c] * rates[c]
+        for c in range(n):
+            rates[c] *= per_speed[c]
+        multiply(subspace, rates, jacobian[:, a])
     return True
 
 
@@ -67,10 +66,7 @@ def track_reading(model, data, positions, rates, pose, joints, twist, velocities
         return SINGULAR, error
     if not write_forward_jacobian(model, data, jacobian):
         return SINGULAR, error
-    for k in range(6):
-        twist[k] = 0.0
-        for a in range(rates.shape[0]):
-            twist[k] += jacobian[k, a] * rates[a]
+    multiply(jacobian, rates, twist)
     move_platform(state, twist, np.zeros(6))
     velocities(model, data)
     if model.chain.shape[0] > 1:

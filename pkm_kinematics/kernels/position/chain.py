@@ -16,7 +16,7 @@ from pkm_kinematics.kernels.position.placement import place_body, set_angle
 from pkm_kinematics.kernels.rates.motion import bias_acceleration
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, rotate_back, sub
+from pkm_kinematics.kernels.vectors import add, cross, dot, get, matmul, put, rotate, rotate_back, sub
 from pkm_runtime.kernels.compiled import compiled
 
 TAU = 6.283185307179586
@@ -99,7 +99,7 @@ def read_chain(model, data, R, p):
         place_body(chain, state, i)
     last = state[chain.shape[0] - 1]
     there = rotate(last.R, get(task.tail_point))
-    missing = sub(get(p), (last.p[0] + there[0], last.p[1] + there[1], last.p[2] + there[2]))
+    missing = sub(get(p), add(get(last.p), there))
     for k in range(sliding):
         state[1 + k].q = spread[k, 0] * missing[0] + spread[k, 1] * missing[1] + spread[k, 2] * missing[2]
     return chain_error(model, data, R, p)
@@ -115,10 +115,8 @@ def place_chain(model, data, R, p):
         place_body(chain, state, i)
     last = state[chain.shape[0] - 1]
     there = rotate(last.R, get(model.task[0].tail_point))
-    for r in range(3):
-        p[r] = last.p[r] + there[r]
-        for k in range(3):
-            R[r, k] = last.R[r, 0] * tail[0, k] + last.R[r, 1] * tail[1, k] + last.R[r, 2] * tail[2, k]
+    put(p, add(get(last.p), there))
+    matmul(last.R, tail, R)
 
 
 @compiled
@@ -139,7 +137,7 @@ def chain_error(model, data, R, p):
         place_body(chain, state, i)
     last = state[chain.shape[0] - 1]
     there = rotate(last.R, get(model.task[0].tail_point))
-    d = sub(get(p), (last.p[0] + there[0], last.p[1] + there[1], last.p[2] + there[2]))
+    d = sub(get(p), add(get(last.p), there))
     turn = 0.0
     for r in range(3):
         for k in range(3):

@@ -142,19 +142,34 @@ def beyond_limits(model, data):
 
 
 @compiled
+def off_branch(model, data):
+    """How far [m, rad] the platform is off its branch, whose positions are written; 0 where by rounding only."""
+    platform = data.state[PLATFORM]
+    if model.chain.shape[0] < 2:
+        return 0.0
+    miss, turn = read_chain(model, data, platform.R, platform.p)
+    return 0.0 if miss < INSIDE * model.task[0].size and turn < INSIDE else nan_max(miss, turn)
+
+
+@compiled
+def place_within(model, data, pose):
+    """Put the platform at a checked pose, rounded into the motion space; returns as `off_branch`."""
+    platform = data.state[PLATFORM]
+    place_platform(data.state, pose)
+    off = off_branch(model, data)
+    if off == 0.0 and 1 < model.chain.shape[0] < 7:
+        place_chain(model, data, platform.R, platform.p)
+    return off
+
+
+@compiled
 def solve_pose(model, data, pose, branch):
     """All joint positions of one pose, which may be rounded into the motion space: (status, residual, iterations)."""
-    chain, state = model.chain, data.state
-    platform = state[PLATFORM]
     if not check_pose(pose, data.work):
         return INVALID_INPUT, 0.0, 0
-    place_platform(state, data.work)
-    if chain.shape[0] > 1:
-        miss, turn = read_chain(model, data, platform.R, platform.p)
-        if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
-            return INVALID_INPUT, max(miss, turn), 0
-        if chain.shape[0] < 7:
-            place_chain(model, data, platform.R, platform.p)
+    off = place_within(model, data, data.work)
+    if off != 0.0:
+        return INVALID_INPUT, off, 0
     status, residual, iterations = solve_positions(model, data, branch, True)
     if status == CONVERGED and beyond_limits(model, data):
         status = JOINT_LIMIT
@@ -304,21 +319,14 @@ def is_away(model, seed, q):
 @compiled
 def keep_seeds(model, data, choice, poses, out):
     """Put seeds that close the loops in the place of other solutions in `out`; SINGULAR where a limb is loose."""
-    chain, state = model.chain, data.state
     shared = choice.seeds.shape[0] == 1
     for k in range(poses.shape[0]):
         seed = choice.seeds[0 if shared else k]
         if not (is_away(model, seed, out.q[k]) and usable_seed(model, seed) and check_pose(poses[k], data.work)):
             continue
         take_seed(model, data, seed)
-        place_platform(state, data.work)
-        if chain.shape[0] > 1:
-            platform = state[PLATFORM]
-            miss, turn = read_chain(model, data, platform.R, platform.p)
-            if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
-                continue
-            if chain.shape[0] < 7:
-                place_chain(model, data, platform.R, platform.p)
+        if place_within(model, data, data.work) != 0.0:
+            continue
         gap = gap_as_placed(model, data)
         if gap < 0.0:
             continue

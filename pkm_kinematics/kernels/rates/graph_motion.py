@@ -13,7 +13,7 @@ u to them, and has full column rank but at singularities.
 from typing import Any, NamedTuple
 
 from pkm_kinematics.kernels.compiled_rotations import write_quaternion
-from pkm_kinematics.kernels.dense import all_finite
+from pkm_kinematics.kernels.dense import all_finite, copy
 from pkm_kinematics.kernels.position.closures import closed, invert_block, joint_row
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -255,26 +255,34 @@ def read_accelerations(data, at, out):
 
 
 @compiled
-def move_coordinates(model, data, at, found, motion, u, ud):
-    """All bodies, placed by the joint positions in the state, moved by rates and accelerations of x in `motion`.
+def start_coordinates(model, data, at, found, rates, u):
+    """Rates u (n,) of the actuators for `rates` (6 + r,) of x, at the joint positions in the state.
 
-    u and ud (n,) get those of the actuators, `found` the platform. Returns a status and the reciprocal condition of J.
+    `found` gets the platform. Returns a status and the reciprocal condition of J.
     """
-    m = at.units.shape[0]
     status = graph_columns(model, data)
     if status != CONVERGED:
         return status, 0.0
     condition = factorise_coordinates(model, data, at, found)
     if not is_regular(condition):
         return SINGULAR, condition
-    wanted = data.system[3, WANTED, :m]
-    for k in range(m):
-        wanted[k] = motion[k]
+    wanted = data.system[3, WANTED, : at.units.shape[0]]
+    copy(rates, wanted)
     actuator_rates(data, at, wanted, u)
+    return CONVERGED, condition
+
+
+@compiled
+def move_coordinates(model, data, at, found, motion, u, ud):
+    """As `start_coordinates`; all bodies move by rates and accelerations of x in `motion`, actuators by u and ud."""
+    m = at.units.shape[0]
+    status, condition = start_coordinates(model, data, at, found, motion, u)
+    if status != CONVERGED:
+        return status, condition
     graph_velocities(model, data, u)
-    for c in range(ud.shape[0]):
-        ud[c] = 0.0
+    ud[:] = 0.0
     graph_accelerations(model, data, ud)
+    wanted = data.system[3, WANTED, :m]
     read_accelerations(data, at, wanted)
     for k in range(m):
         wanted[k] = motion[m + k] - wanted[k]
