@@ -55,11 +55,12 @@ class DeviceReadings:
     def __init__(self, limits: ActuatorLimits, home: Array, real: bool) -> None:
         self._limits, self._real = limits, real
         self._asked = -math.inf  # s, `time.monotonic`: when the last one was asked for
-        self.restart(0.0, home)
+        self.last = (0.0, home.copy(), np.zeros_like(home))
+        self.restart(0.0)
 
-    def restart(self, now: float, home: Array) -> None:
-        """Begin anew with joints that are believed to be at home (n_actuated,)."""
-        self.last = (now, home.copy(), np.zeros_like(home))
+    def restart(self, now: float) -> None:
+        """Begin anew with joints that are believed to be where they were."""
+        self.last = (now, self.last[1], np.zeros_like(self.last[1]))
         self.dropped, self.why_dropped, self.fresh = 0, "", True
         self._blind: NDArray[np.bool_] | None = None  # axes whose encoders have not found their index
         self._watch = ReadingWatch(self._limits)

@@ -84,7 +84,7 @@ class DrivenMachine(Machine):
             self._ended = None
             self._homed, self._homing, self._scale = not self._axes, None, self._described
             self._released = True
-            self._readings.restart(self.time, self._home)
+            self._readings.restart(self.time)
             if self._attempt(self._make_contact):
                 self.lifecycle = Lifecycle.INACTIVE
 
@@ -275,7 +275,9 @@ class DrivenMachine(Machine):
         resting = self._driver.resting
         silent = self.time - self._readings.last[0] > self.command_timeout
         missing = f"{self._driver.missing or 'no answer of the drives'} for" if silent else NO_COMMAND
-        reason = f"{missing} {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled again"
+        why = f" ({self.withheld})" if self.withheld and not silent else ""
+        off = resting or "drives are off"
+        reason = f"{missing} {self.command_timeout:g} s{why}: {off} until they are enabled again"
         if not self.real:
             self._let_go()
             self._driver.disable()

@@ -84,6 +84,7 @@ class Machine(ABC):
     Drives are off until `activate`, and whatever ends that, a fault or a call, leaves them off until its next call.
 
     `saturated` (n_actuated,) tells which actuators are at a limit, `outputs` the last values of the machine's outputs.
+    `withheld` is why its commander sends no command now, in words; empty where it does or does not say.
     `activate` asks `unwanted` between two drives: true makes it disable them again. `telling` is entered while drives
     are being disabled, which may take a second.
     """
@@ -100,6 +101,7 @@ class Machine(ABC):
         self.time = 0.0
         self.saturated = np.zeros(len(limits.names), dtype=bool)
         self.outputs: dict[str, float] = {}
+        self.withheld = ""
         self.unwanted: Callable[[], bool] = lambda: False
         self.telling: Callable[[], AbstractContextManager[object]] = nullcontext
 

@@ -19,7 +19,7 @@ from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.follower_watches import MachineWatch
-from pkm_control.loop.guard import guard_of
+from pkm_control.loop.guard import cause_of, guard_of
 from pkm_control.loop_settings import STALE_PERIODS
 from pkm_control.motion.path_events import OutputEvent, PathEventError
 from pkm_control.motion.point_trajectory import PointTrajectory
@@ -171,6 +171,7 @@ class ControlLoop:
         """Do one control period; `periods` pass on the clock, of which a simulated machine catches up `CATCH_UP`."""
         try:
             done = self._control()
+            self.machine.withheld = cause_of(done.action.reason) if done.action.withhold_command else ""
             if not self.machine.real:
                 periods = min(periods, max(1, round(CATCH_UP * self.rate)))
             self.machine.step(periods / self.rate)

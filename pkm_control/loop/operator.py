@@ -57,7 +57,10 @@ class Operator(OperatorRequests):
         """Find a lost platform again where it was last followed, or bring one that is outside back inside."""
 
         def recovered(loop: RunningLoop) -> tuple[str, str]:
-            found = self._found_again(loop) if loop.situation.mode is Mode.STOPPED else ""
+            now = loop.situation
+            off = now.mode is Mode.WAITING and now.state.lifecycle is Lifecycle.INACTIVE
+            lost = now.mode is Mode.STOPPED or (off and loop.ask(requests.position_doubt))
+            found = self._found_again(loop) if lost else ""
             there = recovery_pose(loop)
             if there is None:
                 return "", found or "nothing is wrong: the platform stands well"

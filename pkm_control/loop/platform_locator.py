@@ -117,7 +117,12 @@ class AssemblyWatch:
 
     def forget(self) -> None:
         """Begin anew with a platform whose assembly mode is known."""
-        self.doubt, self._hold, self._drop, self._at, self._lost = "", 0.0, 0.0, None, 0
+        self.doubt = ""
+        self.restart()
+
+    def restart(self) -> None:
+        """Compare the next reading with none before it; a doubt remains."""
+        self._hold, self._drop, self._at, self._lost = 0.0, 0.0, None, 0
 
     def cross(self) -> None:
         """Doubt from now on."""
@@ -207,6 +212,7 @@ class PlatformLocator:
         """Take the next reading as the first one, of a platform at home: after a doubt it must be near home indeed."""
         self.observer.forget(mode)
         self._from_home = bool(self.assembly.doubt)
+        self.assembly.restart()
         self._plausible = ReadingWatch(self._controller.limits)
         self.heard = self._asked = -math.inf
         self.rejected, self.out_of_touch = "", False

@@ -18,6 +18,7 @@ from pkm_control.loop import requests
 from pkm_control.loop.between_processes import Channel, Kind, Marks, Rows, Texts
 from pkm_control.loop.control_loop import ControlLoop, warm_up
 from pkm_control.loop.followed_motion import FIGURES, Motion
+from pkm_control.loop.guard import cause_of
 from pkm_control.loop.running_loop import LoopEndedError, Request, situation_of
 from pkm_control.operator_interface import Mode
 from pkm_hardware.machine import Lifecycle
@@ -35,7 +36,7 @@ _LEFT = "the process that commands the control loop has ended: {}"
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer to a request by number; until a time [s] it waits for a controller that knows that drives are on."""
+    """The answer to a request by number; until a time [s] it waits for a controller that holds the platform."""
 
     number: int
     answer: Any
@@ -223,18 +224,29 @@ class ServedLoop:
         texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice)
         rows.write(now, loop.follower.motion, loop.machine.lifecycle, texts, fixed.missed, work or 0.0)
         self._marks.live()
-        followed = work is not None and not (now.mode is Mode.WAITING and now.readable)
-        self._send_answers(followed or loop.machine.lifecycle is not Lifecycle.ACTIVE)
+        held = work is not None and now.mode is not Mode.STOPPED and not (now.mode is Mode.WAITING and now.readable)
+        self._send_answers(held or loop.machine.lifecycle is not Lifecycle.ACTIVE)
         self._tell(loop)
 
-    def _send_answers(self, followed: bool = True) -> None:
-        """Send pending answers; that drives are on only when the controller knows it (`followed`)."""
+    def _send_answers(self, known: bool = True) -> None:
+        """Send pending answers; those to `enable` when it is `known` whether the controller holds the platform."""
         answers, self._answers = self._answers, []
         for one in answers:
-            if followed or time.monotonic() >= one.until:
+            if known and one.until and self._loop is not None:
+                self._answer(one.number, self._loop.machine.fault, one.error)
+            elif known or not one.until:
                 self._answer(one.number, one.answer, one.error)
+            elif time.monotonic() >= one.until:
+                self._answer(one.number, self._not_held(), None)
             else:
                 self._answers.append(one)
+
+    def _not_held(self) -> str:
+        """Turn the drives off, which the controller leaves without commands; say why."""
+        assert self._loop is not None
+        why = cause_of(self._loop.last.action.reason) if self._loop.last is not None else ""
+        warning = self._loop.disable()
+        return warning or f"the drives are off again, since the controller does not hold the platform: {why}"
 
     def _watch(self, loop: ControlLoop, silence: float) -> None:
         if silence < _SILENCE[0]:

@@ -77,8 +77,8 @@ class Driver(ABC):
     @abstractmethod
     def open(self, home: Array) -> None:
         """Connect; disable the drives and confirm that they are off; read and correct the device's settings. Devices
-        that measure no position take `home` (n_actuated,) as true. DeviceError: there is no contact, or the device's
-        own limits are tighter than the machine's.
+        that measure no position are where they were told to be last; the first time `home` (n_actuated,) is taken as
+        true. DeviceError: there is no contact, or the device's own limits are tighter than the machine's.
         """
 
     @abstractmethod

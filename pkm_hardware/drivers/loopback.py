@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from pkm_description.mechanism import Array, Mechanism
-from pkm_hardware.drivers.driver import Driver, Reading
+from pkm_hardware.drivers.driver import DeviceError, Driver, Reading
 from pkm_hardware.machine_file import Drives, MachineFile, Scale
 
 
@@ -17,11 +15,11 @@ class LoopbackDriver(Driver):
 
     def __init__(self) -> None:
         super().__init__()
-        self._positions = np.zeros(0)
+        self._positions: Array | None = None
 
     def open(self, home: Array) -> None:
-        """Begin at home."""
-        self._positions = home.copy()
+        """Begin at home, or where it was told to be last."""
+        self._positions = home.copy() if self._positions is None else self._positions
 
     def close(self) -> None:
         """Nothing to do."""
@@ -41,6 +39,8 @@ class LoopbackDriver(Driver):
         """The command, or the one before."""
         if positions is not None:
             self._positions = positions.copy()
+        if self._positions is None:
+            raise DeviceError("the loopback has not been opened")
         return Reading(self._positions.copy(), time.monotonic())
 
 

@@ -64,7 +64,7 @@ class ServoDriver(Driver):
         self.resting = "the servos hold their last pulses" if self.on_silence == HOLD else ""
         self._set: dict[int, int] = {}  # pulses of the outputs, by channel
         self._highest = max((*self.channels, *(output.channel for output in self.outputs.values())))
-        self._positions = self.pulses.mean(axis=1)
+        self._positions: Array | None = None  # last told
         self._on = False
         self._number = 0
         self._unanswered: float | None = None  # when the oldest line was sent that has no acknowledgement, s
@@ -76,8 +76,10 @@ class ServoDriver(Driver):
         self.line.port = SimulatedServoBoard(self._highest + 1).switch_on()
 
     def open(self, home: Array) -> None:
-        """Open the port, wait for the board's greeting, and switch the servos off."""
-        self._positions = home.copy()
+        """Open the port, wait for the board's greeting, and switch the servos off. They are where they were told to be
+        last, at home if that was never.
+        """
+        self._positions = home.copy() if self._positions is None else self._positions
         self._on, self._unanswered, self._garbled, self.notice = False, None, 0, ""
         self.line.open()
         until = time.monotonic() + _GREETING_PATIENCE
@@ -180,16 +182,19 @@ class ServoDriver(Driver):
                 f"the servo board on {self.line.port} has not answered for {self.silence:g} s"
                 f"{seen or ': has it power?'}"
             )
+        if self._positions is None:
+            raise DeviceError(f"{self.line.port} has not been opened")
         if self._on:
             self._send(self._positions if positions is None else positions)
         return Reading(self._positions.copy(), time.monotonic())
 
     def _send(self, positions: Array) -> None:
-        self._positions = np.clip(positions, self.pulses[:, 0], self.pulses[:, 1])
+        told = np.clip(positions, self.pulses[:, 0], self.pulses[:, 1])
+        self._positions = told
         row = [0] * (self._highest + 1)
         for channel, pulse in self._set.items():
             row[channel] = pulse
-        for channel, pulse in zip(self.channels, self._positions, strict=True):
+        for channel, pulse in zip(self.channels, told, strict=True):
             row[channel] = round(float(pulse))
         self.line.write(with_checksum(f"P {self._next_number()} {' '.join(map(str, row))}"))
         self._asked = time.monotonic()

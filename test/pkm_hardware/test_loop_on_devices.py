@@ -242,6 +242,22 @@ def test_what_is_answered_after_a_fault_is_true(rig: Rig) -> None:
     assert UNTOLD in rig.process.emergency_stop()
 
 
+def doubt(loop: ControlLoop) -> None:
+    loop.follower.locator.assembly.cross()
+
+
+def test_enabling_succeeds_only_where_the_controller_holds(rig: Rig) -> None:
+    rig.process.ask(doubt)
+    why = rig.process.ask(requests.enable)
+    assert "may have lost hold" in why
+    assert not rig.bench.on()
+    assert rig.process.texts.fault == why
+    assert wait_until(lambda: rig.process.situation.action.reason == why)
+    assert rig.process.ask(requests.reset) == ""  # at home, where the assembly mode is known again
+    rig.enable()
+    assert rig.process.situation.mode is Mode.HOLDING
+
+
 @pytest.mark.parametrize("rig", [("dynamixel", 10.0), ("dynamixel", 100.0)], indirect=True)
 def test_words_are_those_of_the_row(rig: Rig) -> None:
     """Who asks has the reason with the answer, and drives that are on are held when that is answered."""

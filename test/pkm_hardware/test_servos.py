@@ -86,6 +86,34 @@ def test_deactivation_and_emergency_stop_let_go(machine: DrivenMachine, board: S
     assert not machine.fault
 
 
+@pytest.mark.parametrize("way", ["disabled", "emergency stop", "cleaned up"])
+def test_enabling_holds_servos_where_they_were_told_to_be_last(
+    way: str, machine: DrivenMachine, board: SimulatedServoBoard
+) -> None:
+    machine.activate()
+    for _ in range(30):
+        machine.write(np.full(6, 0.3))
+        machine.step(0.02)
+        time.sleep(0.002)
+    told = np.round(1500 + 637 * 0.3 * SIGNS)
+    run_until(machine, lambda: list(board.pulses[:6]) == list(told), 1.0)
+    if way == "emergency stop":
+        machine.emergency_stop()
+        np.testing.assert_allclose(machine.read().positions, 0.3, atol=1e-9)
+        machine.reset()
+    else:
+        machine.deactivate()
+    if way == "cleaned up":
+        machine.cleanup()
+        machine.configure()
+    assert not any(board.pulses)
+    np.testing.assert_allclose(machine.read().positions, 0.3, atol=1e-9)
+    before = len(board.history)
+    machine.activate()
+    run_until(machine, lambda: any(board.pulses), 1.0)
+    assert {tuple(row[:6]) for _, row in list(board.history)[before:] if any(row)} == {tuple(told)}
+
+
 def _wait_for_commands(machine: DrivenMachine) -> None:
     machine.activate()
     machine.write(np.zeros(6))
