@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pkm simulate: {error}", file=sys.stderr)
         return 2
     run, simulate = importlib.import_module(_RUN).run_in_one_process, importlib.import_module(_JOB).simulate
-    return int(run(given.robot, given.xacro_args, lambda mechanism, ends: simulate(mechanism, given, ends)))
+    return int(run("simulate", given.robot, given.xacro_args, lambda mechanism, ends: simulate(mechanism, given, ends)))
 
 
 def _check(given: Options) -> None:

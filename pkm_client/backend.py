@@ -185,10 +185,13 @@ class RobotState:
     def __str__(self) -> str:
         """A few lines for a person."""
         lines = [self.mode.name.lower() + (f": {self.reason}" if self.reason else "")]
-        place = ", ".join(fixed(value, 4) for value in self.pose[:3])
-        attitude = ", ".join(fixed(value, 4) for value in self.pose[3:])
-        lines.append(f"platform at ({place}) m, quaternion ({attitude})")
-        lines.append(f"off by {1e3 * self.position_error:.3f} mm and {self.rotation_error:.5f} rad")
+        if np.isfinite(self.pose).all():
+            place = ", ".join(fixed(value, 4) for value in self.pose[:3])
+            attitude = ", ".join(fixed(value, 4) for value in self.pose[3:])
+            lines.append(f"platform at ({place}) m, quaternion ({attitude})")
+            lines.append(f"off by {1e3 * self.position_error:.3f} mm and {self.rotation_error:.5f} rad")
+        else:
+            lines.append(f"platform: not followed while the controller is {self.mode.name.lower()}")
         lines.append(f"motions run at {self.speed:.0%} of their plan")
         lines += [f"{name} at {fixed(value, 4)}" for name, value in self.positions.items()]
         return "\n".join(lines)

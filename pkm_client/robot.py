@@ -24,6 +24,7 @@ from pkm_client.simulated import SimulatedBackend, SimulatedGoal
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.loop.jogging import jog_speeds
 from pkm_control.loop.requests import PAUSED
 from pkm_control.loop_settings import Setup
 from pkm_control.motion.curve_check import CurveCheck
@@ -33,7 +34,7 @@ from pkm_control.motion.motion_space_paths import possible_poses, tilts_by_itsel
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.operator_interface import Answer, Mode, Outcome
+from pkm_control.operator_interface import NO_FURTHER, Answer, Mode, Outcome
 from pkm_control.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial, Mechanism
@@ -314,7 +315,8 @@ class Robot:
         """Move the platform at a twist for some seconds of the robot's clock, then to rest; it stops before limits.
 
         `linear` [m/s] and `angular` [rad/s], (3,) each, are in base axes. RefusedError: a motion runs, the robot is
-        stopped, or a number makes no sense. A limit that stopped it is no error but the `reason` of the result.
+        stopped, or a number makes no sense. A limit that ended it, or lowered its speed, is no error but the `reason`
+        of the result.
         """
         twist = np.array((*linear, *angular), dtype=np.float64)
         if twist.shape != (6,) or not np.isfinite(twist).all():
@@ -436,6 +438,8 @@ class Robot:
         if np.shape(pose) == (3,) and tilts_by_itself(k):  # such as a Delta as it was built, of which one says x y z
             whole = np.concatenate([np.asarray(pose, dtype=np.float64), k.home[3:]])
         there = np.array(k.engine.inputs.one_pose(whole), dtype=np.float64)
+        if np.shape(pose) == (len(k.task.names),):
+            _require_radians(k, np.asarray(pose, dtype=np.float64))
         used = self._tool(tool) if tool else None
         if used is not None:
             if np.shape(pose) != (7,):
@@ -581,12 +585,24 @@ class Robot:
             state = self.state
             seen = seen or state.mode is Mode.JOGGING
             reason = state.reason if state.mode is Mode.JOGGING and state.reason else reason
+            if reason.startswith(NO_FURTHER):
+                break
             if passed > _BEGIN and not seen:
                 raise RefusedError(f"the controller did not accept the jog; it is {state.mode.name.lower()}")
         backend.steer(np.zeros(6), asked)
         _require(answer)
         self._until_rest()
-        return Result(reason=reason)
+        return Result(reason="; ".join(words for words in (self._limited(twist), reason) if words))
+
+    def _limited(self, twist: Array) -> str:
+        """What a jog takes of a twist (6,) that is faster than jogs are; empty where it is not."""
+        speeds = np.linalg.norm(twist.reshape(2, 3), axis=1)
+        most, units = jog_speeds(self.kinematics), ("m/s", "rad/s")
+        return "; ".join(
+            f"jogs go at {limit:.3g} {unit} at most, not {speed:.4g}"
+            for speed, limit, unit in zip(speeds, most, units, strict=True)
+            if speed > limit
+        )
 
 
 def _place_of(state: RobotState) -> Array:
@@ -595,6 +611,15 @@ def _place_of(state: RobotState) -> Array:
     if not state.known:
         raise RefusedError(f"the controller is {state.mode.name.lower()}: {state.reason or 'no reading has arrived'}")
     return _whole(state.reference, state)
+
+
+def _require_radians(kinematics: Kinematics, coordinates: Array) -> None:
+    """Refuse task coordinates (k,) that look like degrees: more than a turn, and outside the coordinate's range."""
+    for name, value in zip(kinematics.task.names, coordinates, strict=True):
+        joint = kinematics.mechanism.joint_named[name]
+        outside = not joint.limits.lower <= value <= joint.limits.upper
+        if joint.unit == "rad" and outside and abs(value) > 2.0 * math.pi:
+            raise RefusedError(f"{name} is {value:g} rad: if this is in degrees, give {math.radians(value):.4g}")
 
 
 def _whole(pose: Array, state: RobotState) -> Array:

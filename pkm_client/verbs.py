@@ -136,8 +136,16 @@ def _move_options(p: argparse.ArgumentParser) -> None:
 
 
 def _move(robot: Robot, given: argparse.Namespace) -> str:
+    from pkm_kinematics.batch import ShapeError  # which loads NumPy
+
     speed = math.inf if given.speed is None else given.speed
-    return in_words(robot.move_to(given.pose, speed, nearest=given.nearest, tool=given.tool).result())
+    try:
+        task = robot.move_to(given.pose, speed, nearest=given.nearest, tool=given.tool)
+    except ShapeError:
+        names = robot.kinematics.task.names
+        own = f"{len(names)} numbers ({', '.join(names)}) or " if names else ""
+        raise RefusedError(f"give {own}7 numbers (x y z qx qy qz qw), not {len(given.pose)}") from None
+    return in_words(task.result())
 
 
 def _follow_options(p: argparse.ArgumentParser) -> None:
@@ -167,19 +175,25 @@ def _jog_options(p: argparse.ArgumentParser) -> None:
 def _jog(robot: Robot, given: argparse.Namespace) -> str:
     before = robot.state.pose
     reason = robot.jog(given.linear, given.angular, given.seconds).result().reason
-    moved = f"moved by {1e3 * math.dist(before[:3], robot.state.pose[:3]):.3g} mm"
+    moved = f"moved by {1e3 * math.dist(before[:3], robot.state.pose[:3]):.3f} mm"
     return f"{moved}: {reason}" if reason else moved
 
 
 def _mode_options(p: argparse.ArgumentParser) -> None:
-    p.add_argument("label", nargs="?", metavar="LABEL", help="label of the working mode, such as +-")
+    p.add_argument("label", nargs="?", metavar="LABEL", help="label of the working mode, such as +-; for -- give -- --")
 
 
 def _read_mode(p: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
-    signs = [word for word in words if re.fullmatch(r"[+-]+", word)]  # which argparse takes for options
-    given = p.parse_args([word for word in words if word not in signs])
-    if signs:
-        given.label = signs[0]
+    end = words.index("--") if "--" in words else len(words)
+    before, labels = words[:end], words[end + 1 :]
+    if end < len(words) and not labels:
+        p.error("'--' ends the options, and no label follows; the working mode -- is 'pkm mode -- --'")
+    labels = [word for word in before if re.fullmatch(r"[+-]+", word)] + labels  # which argparse takes for options
+    given = p.parse_args([word for word in before if not re.fullmatch(r"[+-]+", word)])
+    labels = labels if given.label is None else [given.label, *labels]
+    if len(labels) > 1:
+        p.error(f"unrecognized arguments: {' '.join(labels[1:])}")
+    given.label = labels[0] if labels else None
     return given
 
 

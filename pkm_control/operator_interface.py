@@ -46,6 +46,7 @@ def unready_to_jog(mode: Mode) -> str:
     return "a motion runs; pause or stop it first" if mode is Mode.TRACKING else ""
 
 
+NO_FURTHER = "it goes no further"  # how the reason of a jog begins that ends at a border
 STOPPED_SINCE = "it was stopped after this was asked for"
 
 

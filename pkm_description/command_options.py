@@ -58,7 +58,7 @@ def add_output(p: argparse.ArgumentParser, required: bool = False) -> None:
 def write_output(text: str, file: str | None) -> None:
     """Write text where `add_output` says."""
     if file:
-        Path(file).write_text(text, encoding="utf-8")
+        write_whole(file, text)
     else:
         print(text, end="")
 

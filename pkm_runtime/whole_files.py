@@ -35,9 +35,13 @@ def whole(file: str | Path) -> Iterator[Path]:
 
 
 def write_whole(file: str | Path, content: bytes | str) -> None:
-    """Write a file whole or not at all; a text is written in UTF-8."""
-    with whole(file) as part:
-        part.write_bytes(content.encode() if isinstance(content, str) else content)
+    """Write a file whole or not at all; a text is written in UTF-8. An OSError names the file, also a full disk's."""
+    try:
+        with whole(file) as part:
+            part.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        error.filename = str(file)
+        raise
 
 
 def is_safe(folder: os.stat_result, sources: os.stat_result | None = None) -> bool:

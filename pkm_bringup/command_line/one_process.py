@@ -71,10 +71,13 @@ class Interruption:
             raise KeyboardInterrupt
 
 
-def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, Interruption], Sequence[str]]) -> int:
+def run_in_one_process(
+    word: str, robot: str, xacro_args: str, job: Callable[[Mechanism, Interruption], Sequence[str]]
+) -> int:
     """Load a robot, and do a job with it until it is done or the user ends it (Ctrl-C, `ENDING` signals).
 
     Args:
+        word: the command, for its messages.
         robot: name or file.
         job: returns the faults by which it ended.
 
@@ -87,9 +90,9 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
         with making("building the robot"):
             mechanism = load_mechanism(robot, xacro_arguments(xacro_args))
         faults = job(mechanism, interruption)
-        return _last_lines(faults, interruption)
+        return _last_lines(word, faults, interruption)
     except PkmError as error:
-        return _last_lines((str(error),), interruption)
+        return _last_lines(word, (str(error),), interruption)
     except (Exception, KeyboardInterrupt) as error:
         interruption.is_over()  # asked once more, it says the same
         # a compiler that is interrupted where it was called from C swallows that, and fails later in its own way
@@ -102,13 +105,14 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-def _last_lines(faults: Sequence[str], interruption: Interruption) -> int:
+def _last_lines(word: str, faults: Sequence[str], interruption: Interruption) -> int:
     """Say what went wrong; the exit status. What is asked for from now on interrupts nothing."""
     interruption.motion_ended()
     for fault in faults:
-        print(f"error: {fault}", file=sys.stderr)
+        print(f"pkm {word}: {fault}", file=sys.stderr)
     if interruption.warning:
-        print(f"error: {interruption.warning}", file=sys.stderr, flush=True)
+        if not any(interruption.warning in fault for fault in faults):
+            print(f"pkm {word}: {interruption.warning}", file=sys.stderr, flush=True)
         return 1
     if interruption.is_set():
         return 130

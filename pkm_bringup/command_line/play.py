@@ -246,4 +246,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
         return recording.faults
 
-    return run_in_one_process(given.robot, given.xacro_args, job)
+    return run_in_one_process("play", given.robot, given.xacro_args, job)

@@ -20,7 +20,7 @@ from pkm_control.loop.platform_locator import PlatformLocator
 from pkm_control.motion.compensation import Compensation, ComplianceTable
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
-from pkm_control.operator_interface import Mode, Outcome, unready_to_jog
+from pkm_control.operator_interface import NO_FURTHER, Mode, Outcome, unready_to_jog
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
@@ -470,7 +470,7 @@ class TrajectoryFollower:
             self._catch(reason, measured, Outcome.STATE_LOST)
             self.mode = Mode.WAITING if idle else Mode.STOPPED
         elif self._jogging:
-            self.mode, reason = Mode.JOGGING, self.jog.blocked and f"it goes no further: {self.jog.blocked}"
+            self.mode, reason = Mode.JOGGING, self.jog.blocked and f"{NO_FURTHER}: {self.jog.blocked}"
             reason = f"{self._caught}: it comes to rest" if self._caught else reason
         elif self.run is None:
             self.mode, reason = Mode.HOLDING, self._border

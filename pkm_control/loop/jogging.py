@@ -24,6 +24,7 @@ from pkm_control.motion.curve_check import CurveCheck, Room
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
 from pkm_description.mechanism import Array
 from pkm_description.rotations import with_unit_quaternions
+from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
@@ -78,6 +79,12 @@ class _Way:
 _Planning = Generator[None, None, tuple[_Knot, PointTrajectory | None]]
 
 
+def jog_speeds(kinematics: Kinematics) -> tuple[float, float]:
+    """Largest speeds of jogs [m/s, rad/s], to which requests are limited."""
+    linear = min(LINEAR, LENGTHS * kinematics.characteristic_length)
+    return linear, min(ANGULAR, linear / kinematics.characteristic_length)
+
+
 class Jog:
     """The reference of one machine that an operator jogs, within `check`.
     `blocked` says why a motion was stopped at a border, and is empty otherwise.
@@ -90,8 +97,7 @@ class Jog:
         self._straight = k.constant_space
         self._tick = TICK if self._straight else TICK_TURNING
         self._weights = scaling(k.characteristic_length)
-        self._linear = min(LINEAR, LENGTHS * k.characteristic_length)
-        self._angular = min(ANGULAR, self._linear / k.characteristic_length)
+        self._linear, self._angular = jog_speeds(k)
         self._fast = OF_ACTUATORS * check.limits.velocity
         self._twist: Array | None = None
         self._until = -math.inf

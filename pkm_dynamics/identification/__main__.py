@@ -76,10 +76,10 @@ def main(arguments: list[str] | None = None) -> int:
         found = identify(dynamics, recorded, given.cutoff, validate=validate, feasible=not given.no_feasible)
         write(found, Path(given.output))
     except PkmError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"pkm identify: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"pkm identify: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     print(report(found))
     print(f"written: {given.output}")

@@ -60,7 +60,7 @@ def test_a_bad_motion_file_is_one_clear_line(tmp_path, capfd) -> None:
     file.write_text("x [m], y [m], z [m]\n0, 0, -0.8\n0.1, , -0.8\n")
     assert main(["delta", "--motion", str(file), "--no-page"]) == 1
     error = capfd.readouterr().err
-    assert error == "error: holes.csv, line 3, column 'y': is empty; fill every cell of a waypoint\n"
+    assert error == "pkm simulate: holes.csv, line 3, column 'y': is empty; fill every cell of a waypoint\n"
 
 
 def test_a_robot_that_is_not_there_is_one_clear_line(capfd) -> None:
@@ -175,14 +175,14 @@ def test_a_compiler_that_fails_of_the_interruption_is_no_failure_of_its_own(caps
             time.sleep(1.0)
         raise RuntimeError("no compiled object yet")
 
-    assert run_in_one_process("five_bar", "", job) == 130
+    assert run_in_one_process("simulate", "five_bar", "", job) == 130
     assert "nothing was run" in capsys.readouterr().err
 
     def broken(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
         raise RuntimeError("a fault of ours")
 
     with pytest.raises(RuntimeError, match="ours"):
-        run_in_one_process("five_bar", "", broken)
+        run_in_one_process("simulate", "five_bar", "", broken)
 
 
 def test_an_end_that_is_asked_for_after_a_fault_does_not_hide_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,5 +198,5 @@ def test_an_end_that_is_asked_for_after_a_fault_does_not_hide_it(capsys: pytest.
         assert given_up()
         return ("the drives were lost",)
 
-    assert run_in_one_process("five_bar", "", job) == 1
-    assert capsys.readouterr().err.endswith("error: the drives were lost\n")
+    assert run_in_one_process("simulate", "five_bar", "", job) == 1
+    assert capsys.readouterr().err.endswith("pkm simulate: the drives were lost\n")

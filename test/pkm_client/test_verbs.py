@@ -41,6 +41,8 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert "motions run at 50% of their plan" in said(capsys, name, "state")
     assert said(capsys, name, "speed", "1") == "motions run at 100% of their plan\n"
     assert said(capsys, name, "jog", "0", "0.02", "0", "--seconds", "0.5").startswith("moved by ")
+    moved = said(capsys, name, "jog", "0", "0", "-1e9", "--seconds", "1e9")
+    assert " m/s at most, not 1e+09; it goes no further: " in moved
     assert json.loads(said(capsys, name, "state", "--json"))["reference"][1] > 0.003
     assert said(capsys, name, "stop") == ""
     assert said(capsys, name, "recover") == "nothing is wrong: the platform stands well\n"
@@ -53,7 +55,7 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
         (("pause",), "pkm pause: no motion runs\n"),
         (("resume",), "pkm resume: nothing is paused\n"),
         (("speed", "1000"), "pkm speed: the fraction is 1000; give a number from 0 to 1\n"),
-        (("move", "0", "0"), "pkm move: pose: "),
+        (("move", "0", "0"), "pkm move: give 3 numbers (platform_x, platform_y, platform_z) or 7 numbers ("),
         (("move", "0", "0", "-9"), "pkm move: on the way to the goal: the platform cannot be at"),
         (("follow", "nonsense"), "pkm follow: nonsense: cannot be read"),
     ],

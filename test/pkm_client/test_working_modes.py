@@ -87,6 +87,19 @@ def test_it_comes_back(robot: Robot) -> None:
         require_it_works_in(robot, label)
 
 
+@pytest.mark.parametrize(
+    ("words", "label"),
+    [("-+", "-+"), ("-- -+", "-+"), ("-- --", "--"), ("", None), ("--", 2), ("+- -+", 2), ("+- foo", 2)],
+)
+def test_labels_that_look_like_options(words: str, label: str | int | None) -> None:
+    verb = VERBS["mode"]
+    if isinstance(label, int):
+        with pytest.raises(SystemExit, match=str(label)):
+            verb.read(verb.parser(), words.split())
+    else:
+        assert verb.read(verb.parser(), words.split()).label == label
+
+
 @pytest.mark.slow
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     with running_nodes("modes"):

@@ -238,7 +238,7 @@ def test_bad_recordings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["delta", str(path), "-o", str(tmp_path / "out.yaml")]) == 1
     error = capsys.readouterr().err
     assert said in error or said == "effort_limb1_arm"
-    assert error.startswith("error: ")
+    assert error.startswith("pkm identify: ")
     assert not (tmp_path / "out.yaml").exists()
 
 
