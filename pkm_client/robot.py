@@ -524,7 +524,12 @@ class Robot:
 
     def _begin(self, motion: MotionPoints, asked: float) -> Goal:
         goal = self._backend.begin(motion, Tolerances(), asked)
-        if not goal.wait_begun():
+        try:
+            begun = goal.wait_begun()
+        except KeyboardInterrupt:
+            goal.cancel()
+            raise
+        if not begun:
             result = goal.wait()
             raise RefusedError(result.reason) if result.outcome is Outcome.INVALID_GOAL else MotionEndedError(result)
         return goal

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _WAITING = "waiting for the running robot"
 _STOPPING = ("stop", "estop", "disable", "pause")  # a process that hangs does not hear them
+_UNASKED = "nothing was asked of the robot, which goes on with what it does"
+_REST, _LOOK = 2.0, 0.02  # s: within which what was cancelled comes to rest, and between two looks whether it has
 TIMEOUT = "longest wait for the running robot [s]"
 
 
@@ -48,8 +50,8 @@ def reported(word: str, act: Callable[[], str]) -> int:
     except (PkmError, ValueError) as error:
         print(f"pkm {word}: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print(f"\npkm {word}: ended", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        print(f"\npkm {word}: interrupted; {str(interruption) or _UNASKED}", file=sys.stderr)
         return 130
     if text:
         print(text)
@@ -72,9 +74,26 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
             )
         robot.asked = began  # a stop since then, such as while all this was imported, ends it
         with robot:
-            return act(robot)
+            try:
+                return act(robot)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(_what_goes_on(robot)) from None
 
     return reported(word, asked)
+
+
+def _what_goes_on(robot: Robot) -> str:
+    """What the robot does after an interruption, in words, once it rests or does not come to rest."""
+    until = time.monotonic() + _REST
+    try:
+        while (state := robot.state).moving and time.monotonic() < until:
+            robot.wait(_LOOK)
+    except PkmError as error:
+        return f"what the robot does is unknown: {error}"
+    if state.moving:
+        return "the robot still moves: 'pkm stop' ends that"
+    where = ", ".join(f"{value:.4f}" for value in state.pose[:3])
+    return f"the robot is {state.mode.name.lower()}, its platform at ({where}) m"
 
 
 def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]) -> int:

@@ -130,7 +130,13 @@ class ClientNode:
         done = threading.Event()
         future = client.call_async(request)
         future.add_done_callback(lambda _: done.set())
-        if not done.wait(patience):
+        try:
+            answered = done.wait(patience)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"'{name}' was asked, and has not been answered: 'pkm state' tells what is"
+            ) from None
+        if not answered:
             client.remove_pending_request(future)
             raise NoRobotError(f"'{name}' is not answered within {patience:g} s")
         return Answer(future.result().success, future.result().message)

@@ -22,6 +22,14 @@ from pkm_runtime.errors import PkmError
 _PATIENCE = 0.5  # s, for the next reading
 _LOOK = 0.005  # s
 _NAMED = 6  # assembly modes
+_DONE = {"pause": "the motion halts on its path; resume goes on with it", "resume": "it goes on"}
+_STOPPED = {  # what a stop does, by what there was to stop
+    Mode.TRACKING: "the motion ends on its path, and the platform is held there",
+    Mode.JOGGING: "the jog ends, and the platform is held",
+    Mode.PAUSED: "the paused motion has ended; the platform is held",
+    Mode.HOLDING: "nothing moved; the platform is held",
+}
+_HALTS = "the change of the working mode halts on its way; ask for either mode to go on or back"
 
 
 class RecoveryError(PkmError):
@@ -39,7 +47,16 @@ class Operator(OperatorRequests):
         """Ask for what the function of `requests` of this name does."""
         if word in ("stop", "emergency_stop"):
             self._withdraw()
-        return self._ask(getattr(requests, word))
+        words = self._stopped() if word == "stop" else _DONE.get(word, "")
+        answer = self._ask(getattr(requests, word))
+        return Answer(True, words) if answer.success else answer
+
+    def _stopped(self) -> str:
+        try:
+            now = self._controls.ready().situation
+        except PkmError:
+            return ""
+        return _HALTS if now.changing else _STOPPED.get(now.mode, "nothing moves: the drives are not commanded")
 
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction (0 to 1) of their planned speed."""

@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -44,9 +49,26 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
     moved = said(capsys, name, "jog", "0", "0", "-1e9", "--seconds", "1e9")
     assert " m/s at most, not 1e+09; it goes no further: " in moved
     assert json.loads(said(capsys, name, "state", "--json"))["reference"][1] > 0.003
-    assert said(capsys, name, "stop") == ""
+    assert said(capsys, name, "stop") == "nothing moved; the platform is held\n"
     assert said(capsys, name, "recover") == "nothing is wrong: the platform stands well\n"
     assert said(capsys, name, "follow", "circle").startswith("done; at most")
+
+
+def test_an_interrupted_command_says_what_the_robot_does(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    link = importlib.import_module("pkm_client.ros.link").RosLink(name, 60.0, False)
+
+    def interrupt() -> None:
+        until = time.monotonic() + 60.0
+        while not link.state().moving and time.monotonic() < until:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    words = said(capsys, name, "move", "0.05", "0", "-0.85", "--speed", "0.01", code=130)
+    thread.join()
+    link.close()
+    assert "pkm move: interrupted; the robot is holding, its platform at (" in words
 
 
 @pytest.mark.parametrize(
