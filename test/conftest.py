@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every robot of the gallery, loaded once, with its Pinocchio model and 1,000 random regular states.
+"""Every robot of the gallery, loaded once, with its Pinocchio model and 200 random regular states, at night 1,000.
 
 Tests that take `robot` are asked of every robot that has regular states, those that take `robot_name` of all; robots of
 a kind that a test does not concern are left out by `@pytest.mark.not_for(kind, ...)`. Nothing of that is skipped, so
@@ -113,7 +113,8 @@ EVERYDAY = (  # one or two of each kind
     "tricept",
     "tripod_3prs",
 )
-STATES = 1000
+STATES = 200
+STATES_AT_NIGHT = 1000
 CLOCKS = {  # tests that a busy computer can fail, and why: these alone run a second time, which is reported
     "pkm_bringup": "runs of whole robots, in real time",
     "pkm_client": "a robot that runs in real time",
@@ -126,6 +127,8 @@ CLOCKS = {  # tests that a busy computer can fail, and why: these alone run a se
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    global STATES
+    STATES = STATES_AT_NIGHT if _at_night(config) else STATES
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))  # each has a ROS domain of its own
     domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100)) - 1 + 37 * worker
     os.environ.update(ROS_DOMAIN_ID=str(1 + domain % 101), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
@@ -135,9 +138,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
 
 
+def _at_night(config: pytest.Config) -> bool:
+    return "slow" in config.getoption("markexpr")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what was not asked for: slow tests, and robots that a test does not concern."""
-    slow = "slow" in config.getoption("markexpr")
+    slow = _at_night(config)
     asked: dict[str, set[str]] = {}  # the robots of the gallery that are named by a test
     for item in items:
         asked.setdefault(item.nodeid.partition("[")[0], set()).update(_named_robots(item))

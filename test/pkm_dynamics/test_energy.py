@@ -79,7 +79,7 @@ def test_static_efforts_are_the_gradient_of_potential_energy(robot):
     states = robot.states
     judge = robot.judge
     steps, weights = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60.0
-    for k in range(0, len(states), 100):
+    for k in range(0, len(states), len(states) // 10):
         gravity = robot.dynamics.inverse(states.pose[k], distribution=FREE).effort
         K = robot.kinematics.at(states.pose[k]).inverse_jacobian
         S = robot.kinematics.subspace(states.pose[k])
