@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance, rotation_from_quaternion, transform_from_pose
-from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, Solved, near
+from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model, Solved, near, writeable
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_space, motion_spaces, off_space
@@ -43,8 +43,8 @@ class PossibleTwists:
         if self.robot.constant_space:
             return np.broadcast_to(task.subspace, (n, *task.subspace.shape)), np.zeros((n, 6))
         spaces, biases = np.empty((n, 6, self.robot.mobility)), np.empty((n, 6))
-        at = np.zeros((n, 6)) if twists is None else np.ascontiguousarray(twists)
-        poses = np.ascontiguousarray(poses)
+        at = np.zeros((n, 6)) if twists is None else writeable(twists)
+        poses = writeable(poses)
 
         def part(model: Model, data: Data, rows: Choice, row: slice) -> None:
             motion_spaces(model, data, rows, poses[row], at[row], spaces[row], biases[row])
@@ -99,7 +99,7 @@ class PossibleTwists:
 
     def branch_twists(self, poses: Array) -> Array:
         """Twists (n, 6, k) of the platform per rate of each joint of its branch, at poses (n, 7); NaN if unusable."""
-        found = np.full((len(poses), 6, len(self.robot.task.names)), np.nan)
+        found, poses = np.full((len(poses), 6, len(self.robot.task.names)), np.nan), writeable(poses)
         usable = np.flatnonzero(np.isfinite(poses).all(axis=1))
         if not len(usable):
             return found
