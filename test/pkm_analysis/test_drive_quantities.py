@@ -85,9 +85,9 @@ def test_force_in_every_direction_is_the_least_of_all(name: str, plane: int) -> 
         return [(_strongest(analysis, pose, np.concatenate([unit, np.zeros(6 - plane)])), unit) for unit in units]
 
     # each face of the polytope has a least of its own: several are followed, ever nearer
-    best = sorted(tried(rng.normal(size=(400, plane))), key=lambda one: one[0])[:8]
+    best = sorted(tried(rng.normal(size=(150, plane))), key=lambda one: one[0])[:5]
     for size in (0.2, 0.07, 0.02, 0.007):
-        best = [min([one, *tried(one[1] + size * rng.normal(size=(25, plane)))], key=lambda o: o[0]) for one in best]
+        best = [min([one, *tried(one[1] + size * rng.normal(size=(20, plane)))], key=lambda o: o[0]) for one in best]
     least = min(value for value, _ in best)
     found = analysis.quantity("force").of(analysis.robot, pose[None])[0]
     assert found <= least * (1.0 + 1e-9)
@@ -126,9 +126,9 @@ def test_errors_of_pose_are_those_of_forward_kinematics(name: str) -> None:
 
 def test_they_bound_workspaces_and_fill_maps() -> None:
     analysis = Analysis(load_mechanism("five_bar"), sensors=(1e-4,))
-    whole = analysis.workspace(tolerance=3e-3)
+    whole = analysis.workspace(tolerance=6e-3)
     for text in ("force > 60 N", "speed > 4 m/s", "position_error < 0.08 mm", "largest_transmission < 0.5 m/rad"):
-        assert 0.0 < analysis.workspace(requirements=[text], tolerance=3e-3).size < 0.95 * whole.size, text
+        assert 0.0 < analysis.workspace(requirements=[text], tolerance=6e-3).size < 0.95 * whole.size, text
     found = analysis.map("force:x", resolution=30)
     assert found.quantity.unit == "N"
     assert 0.0 <= found.least[0] < found.mean < found.most[0]

@@ -40,7 +40,7 @@ def inside(name: str, seed: int) -> tuple[Array, float]:
 
 
 @pytest.mark.parametrize(
-    ("name", "runs"), [("delta", 3), pytest.param("linear_delta", 3, marks=pytest.mark.slow), ("gough_stewart", 3)]
+    ("name", "runs"), [("delta", 2), pytest.param("linear_delta", 3, marks=pytest.mark.slow), ("gough_stewart", 2)]
 )
 def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(name: str, runs: int) -> None:
     """With so few runs, roughly: 80 % at least; `test_intervals_cover` counts at night."""
@@ -92,7 +92,7 @@ def test_intervals_cover(name: str) -> None:
 
 def test_lengths_of_lines_alone_calibrate_a_cable_robot() -> None:
     """Anchors from eight lengths at each pose: what is redundant in them."""
-    mechanism, _, measurements = measured("cable_8", n=120)
+    mechanism, _, measurements = measured("cable_8", n=80)
     n = len(measurements)
     lengths = replace(measurements, position=np.full((n, 3), np.nan), attitude=np.full((n, 3, 3), np.nan))
     found = calibrate(mechanism, lengths)
@@ -114,7 +114,7 @@ def test_outliers_are_named_and_left_out() -> None:
 def test_one_bad_row_changes_nothing(wrong: float) -> None:
     """The row is left out and no other is; intervals keep the true values, as without it."""
     mechanism, truth, measurements = measured("delta", n=50, attitude=False)
-    for row in (4, 21, 37):
+    for row in (4, 37):
         measurements.position[row, 0] += wrong
         found = calibrate(mechanism, measurements, kept=0.0)
         measurements.position[row, 0] -= wrong
@@ -193,7 +193,7 @@ def test_without_a_stated_noise_it_is_estimated() -> None:
 
 def test_intervals_contain_what_a_frame_of_the_instrument_leaves_open() -> None:
     inside = []
-    for seed in range(4):
+    for seed in range(3):
         mechanism, truth, measurements = measured("delta", n=50, seed=seed, attitude=False)
         turn = rotation_from_vector(np.array([0.1, -0.2, 0.7]))
         moved = replace(measurements, position=measurements.position @ turn.T + [1.0, 0.2, -0.05])
@@ -215,7 +215,7 @@ def test_drives_in_a_cyclic_order_are_told_from_a_turned_instrument() -> None:
 
 
 def test_a_measuring_frame_of_its_own_is_found() -> None:
-    mechanism, _, measurements = measured("gough_stewart", attitude=False)
+    mechanism, _, measurements = measured("gough_stewart", n=50, attitude=False)
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     moved = replace(measurements, position=(measurements.position - [1.0, 2.0, 0.5]) @ turn)
     found = calibrate(mechanism, moved)

@@ -69,7 +69,7 @@ def expected() -> Array:
 
 
 def test_offsets_and_lengths_are_found_as_well_as_the_model_allows() -> None:
-    mechanism, random = load_mechanism("orthoglide"), np.random.default_rng(0)
+    mechanism, random, spread = load_mechanism("orthoglide"), np.random.default_rng(0), expected()
     off, before, after = [], [], []
     for _ in range(12):
         truth = 1e-3 * random.standard_normal(6)
@@ -77,7 +77,7 @@ def test_offsets_and_lengths_are_found_as_well_as_the_model_allows() -> None:
         assert [one.name for one in found.parameters] == NAMES
         assert not found.refused
         assert not found.estimate.unseen
-        off.append((found.estimate.values - truth) / expected())
+        off.append((found.estimate.values - truth) / spread)
         for place in REACH * random.uniform(-1.0, 1.0, (10, 3)):  # elsewhere: by the same equations
             there = platform_at(drives_at(place), truth)
             before.append(there - place)

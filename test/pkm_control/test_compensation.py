@@ -43,6 +43,7 @@ PERIOD = 1e-3
 WRENCH = np.array([20.0, -10.0, 5.0, 0.0, 0.0, 0.0])
 PAYLOAD = Inertial(mass=2.0)
 DRIVES = 2e4  # N m/rad: of a soft gear
+SOME = {"spatial_4dof_5legs": 360}  # poses of a table: enough for what is asked of it here; others 80
 
 
 def measured_at(kinematics: Kinematics, pose: np.ndarray) -> Measured:
@@ -77,14 +78,14 @@ def test_the_elastic_platform_is_where_it_was_asked(name: str, drives: float, tm
     dynamics = Dynamics(k)
     motion = sampled_motion(dynamics, "auto")
     file = tmp_path / "compliance.json"
-    told = write_table(analysis.stiffnesses, poses_along(motion.poses), file, 0.0, WRENCH)
+    told = write_table(analysis.stiffnesses, poses_along(motion.poses)[: SOME.get(name, 80)], file, 0.0, WRENCH)
     assert told.miss < 1e-3 * told.largest
     table = read_compliance(str(file), k)
     assert table is not None
     controller = make_controller("position", dynamics, ActuatorLimits.of(k.mechanism), PERIOD)
     controller.load(PAYLOAD)
     scale = np.array(3 * [1.0] + 3 * [k.characteristic_length])
-    for pose in motion.poses[:: len(motion.poses) // 12]:
+    for pose in motion.poses[:: len(motion.poses) // 6]:
         compensation, measured = Compensation(table, controller), measured_at(k, pose)
         compensation.seen(measured)
         command = compensation.command(controller.law, Reference.at_rest(pose), measured, PERIOD)

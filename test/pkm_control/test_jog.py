@@ -34,7 +34,7 @@ def delta(steered):
 def test_a_reckless_hand_stays_inside(robot) -> None:
     random = np.random.default_rng(4)
     robot.run(2 * PERIOD)
-    for _ in range(4):
+    for _ in range(2):
         twist = random.normal(size=6) * (10.0, 10.0, 10.0, 30.0, 30.0, 30.0)
         for _ in range(6):
             assert robot.follower.steer(twist, robot.machine.time) == ""

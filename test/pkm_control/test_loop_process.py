@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +54,8 @@ def planning_of(mechanism) -> Callable[[int], tuple[CurveCheck, Jog]]:
     return planning
 
 
-@pytest.fixture
-def process(mechanism) -> Iterator[LoopProcess]:
+@contextmanager
+def started(mechanism) -> Iterator[LoopProcess]:
     made = LoopProcess()
     try:
         settings = ControllerSettings(rate=250.0, natural_frequency=40.0)
@@ -64,8 +65,29 @@ def process(mechanism) -> Iterator[LoopProcess]:
         made.end()
 
 
+@pytest.fixture
+def process(mechanism) -> Iterator[LoopProcess]:
+    """One of a test's own, which it may spoil."""
+    with started(mechanism) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def kept(mechanism) -> Iterator[LoopProcess]:
+    with started(mechanism) as made:
+        yield made
+
+
+@pytest.fixture
+def shared(kept: LoopProcess) -> Iterator[LoopProcess]:
+    """One for tests that move nothing; each finds its drives off."""
+    yield kept
+    assert kept.ask(requests.disable) == ""
+
+
 def held(process: LoopProcess) -> None:
-    assert process.run() == ""
+    if not process.begun:
+        assert process.run() == ""
     assert process.ask(requests.enable) == ""
     wait(lambda: process.begun)
     wait(lambda: process.situation.mode is Mode.HOLDING)
@@ -119,7 +141,8 @@ def test_a_stop_ends_what_moves_and_what_waits(process: LoopProcess, mechanism) 
     queue.close()
 
 
-def test_rows_tell_what_the_loop_sees(process: LoopProcess, kinematics) -> None:
+def test_rows_tell_what_the_loop_sees(shared: LoopProcess, kinematics) -> None:
+    process = shared
     held(process)
     now = process.situation
     np.testing.assert_allclose(now.held, kinematics.home, atol=1e-4)
@@ -190,7 +213,8 @@ def test_an_exception_in_the_loop_is_a_fault_with_its_text(process: LoopProcess)
     assert "RuntimeError" in process.ask(requests.enable)
 
 
-def test_reset_leads_to_drives_that_are_off(process: LoopProcess) -> None:
+def test_reset_leads_to_drives_that_are_off(shared: LoopProcess) -> None:
+    process = shared
     held(process)
     process.ask(requests.emergency_stop)
     wait(lambda: process.lifecycle is Lifecycle.FAULT)
@@ -202,8 +226,9 @@ def test_reset_leads_to_drives_that_are_off(process: LoopProcess) -> None:
     wait(lambda: process.situation.mode is Mode.HOLDING)
 
 
-def test_an_answer_comes_after_the_row_that_shows_it(process: LoopProcess) -> None:
+def test_an_answer_comes_after_the_row_that_shows_it(shared: LoopProcess) -> None:
     """Whoever enabled drives and then looked saw them off, and turned them off."""
+    process = shared
     held(process)
     for _ in range(20):
         process.ask(requests.disable)

@@ -321,7 +321,6 @@ def test_quattro_plate_shears_to_turn_the_tool() -> None:
 
 
 @pytest.mark.skipif(shutil.which("check_urdf") is None, reason="urdfdom's check_urdf is not installed")
-@pytest.mark.every_robot
 @pytest.mark.parametrize("name", robot_names())
 def test_ordinary_urdf_tools_read_it(name: str, tmp_path: Path) -> None:
     """urdfdom, the parser behind robot_state_publisher and RViz, accepts the text and ignores what it does not know."""

@@ -162,7 +162,7 @@ def built(robot: str, kinematics: Kinematics, headers: str, folder: Path) -> Pat
         for name in HEADERS:
             (folder / name).write_text(STAND_INS if name == "grbl.h" else '#include "grbl.h"\n')
     slides = ["-DPER_DRIVE=1000.0f"] if robot == "linear_delta" else []
-    options = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", *slides]
+    options = ["-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", *slides]
     defined = ["-DKINEMATICS_API", "-DADD_MY_PLUGIN", f"-DROBOT={robot}"]
     sources = [str(PLUGIN), "judge.c", f"{robot}.c"]
     includes = ["-I.", f"-I{headers or folder}"]

@@ -58,7 +58,7 @@ class Machine:
         settings = (SOURCES / "settings.h").read_text().split(f"{name}_settings")[1].split("}};")[0]
         self.settings = {k: float(v) for k, v in re.findall(r"\.(\w+) = ([\d.]+)f", settings)}
         self.seat = np.array([float(x) for x in re.findall(r"([\d.]+)f", settings.partition(".seat")[2])])
-        self.build("gcc", [*STRICT, "-O1", "-g0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "demo")
+        self.build("gcc", [*STRICT, "-O0", "-g0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"], "demo")
 
     def build(self, compiler: str, options: list[str], out: str, *more: Path) -> None:
         sources = [SOURCES / "motion_platform.c", SOURCES / "demo.c", self.folder / f"{self.name}.c", *more]

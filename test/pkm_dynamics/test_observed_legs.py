@@ -41,7 +41,7 @@ def test_efforts_agree_with_the_main_formulation(name, of_gallery):
     dynamics = type(of_gallery[name].dynamics)(of_gallery[name].kinematics)  # with friction
     model = ObservedLegs(dynamics)
     try:
-        motions = random_motions(dynamics.kinematics, 25, seed=4)
+        motions = random_motions(dynamics.kinematics, 10, seed=4)
     except NoMotionError:
         J_inv = dynamics.kinematics.at(dynamics.kinematics.home).motion_jacobian  # singular everywhere, but not unknown
         A, _ = model.linear_model(model.of_pose(dynamics.kinematics.home), np.zeros(6))

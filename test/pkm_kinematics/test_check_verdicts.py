@@ -24,6 +24,7 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.check import as_text, examine, main
 from pkm_kinematics.load_verdicts import weight_at_home
 from pkm_kinematics.verdicts import WEAK, Verdict, hold_at, poses_around
+from test.conftest import EVERYDAY
 
 PACKAGE = Path(pkm_description.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
@@ -31,6 +32,9 @@ BIGLIDE = str(DOCS / "examples" / "biglide.urdf.xacro")
 
 
 examined = cache(lambda name: examine(name, modes=False))
+by_day_and_night = pytest.mark.parametrize(
+    "names", [EVERYDAY, pytest.param(robot_names(), marks=pytest.mark.slow)], ids=["everyday", "all"]
+)
 
 
 def changed(name: str, *changes: tuple[str, str]) -> str:
@@ -266,8 +270,9 @@ def test_poses_around_home_are_reached() -> None:
 # -- units ------------------------------------------------------------------------------------------------------------
 
 
-def test_gallery_robots_are_in_metres_and_radians() -> None:
-    for name in robot_names():
+@by_day_and_night
+def test_gallery_robots_are_in_metres_and_radians(names: list[str]) -> None:
+    for name in names:
         found = [v for v in examined(name).verdicts if "look" in v.meaning]
         assert found == [], name
 
@@ -440,10 +445,11 @@ def test_a_home_that_the_platforms_own_branch_cannot_take(name: str, old: str, n
     assert not report.usable
 
 
-def test_what_can_be_reached_passes() -> None:
+@by_day_and_night
+def test_what_can_be_reached_passes(names: list[str]) -> None:
     """Around the home of every robot, where the solvers close the loops, no loop is said to be out of reach."""
     tried = 0
-    for name in robot_names():
+    for name in names:
         kinematics = Kinematics(load_mechanism(name))
         m = kinematics.mechanism
         poses = poses_around(kinematics)
@@ -451,7 +457,7 @@ def test_what_can_be_reached_passes() -> None:
             placed = (m.platform_link, transform_from_pose(pose))
             assert list(unclosable(m.links, m.joints, m.loops, m.base_link, placed, 1e-9)) == [], name
             tried += 1
-    assert tried > 5 * len(robot_names())
+    assert tried > 5 * len(names)
 
 
 def test_a_search_in_vain_says_how_long_it_took_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not (shutil.which("gcc") and shutil.which("g++")
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("core") / "core_test"
-    sanitized = ["-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
+    sanitized = ["-std=c++17", "-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
     sources = [*CORE, PACKAGE / "test" / "core_test.cpp"]
     subprocess.run(["g++", *WARNINGS, *sanitized, *map(str, sources), "-ldl", "-o", str(out)], check=True)
     return out

@@ -27,10 +27,10 @@ class Native:
 
     def __init__(self, folder: Path) -> None:
         self.t = Transmission(load_model(BIPED), ("left_ankle_pitch", "left_ankle_roll"))
-        self.library, self.program = linkage_library(self.t, folder, ["-O1", *WARNINGS]), folder / "linkage_test"
+        self.library, self.program = linkage_library(self.t, folder, ["-O0", *WARNINGS]), folder / "linkage_test"
         sources = [str(PACKAGE / "src" / f"{name}.cpp") for name in ("library", "linkage")]
         sources.append(str(PACKAGE / "test" / "linkage_test.cpp"))
-        sanitized = ["-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
+        sanitized = ["-std=c++17", "-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
         subprocess.run(["g++", *WARNINGS, *sanitized, *sources, "-ldl", "-o", str(self.program)], check=True)
 
     def ask(self, *questions: str) -> np.ndarray:

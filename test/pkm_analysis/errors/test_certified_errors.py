@@ -64,7 +64,7 @@ def test_derivatives_at_random_points_of_a_box_are_within_their_enclosures(name:
     """Of loops and of rods, joints and places displaced: each within its interval, elementwise."""
     enclosure = _Enclosure(Analysis(load_mechanism(name)).robot, Tolerances(lengths=1e-3, angles=1e-3, ratios=0.01))
     model, random = enclosure.model, np.random.default_rng(0)
-    home, n = model.home(), 40
+    home, n = model.home(), 15
     wide = Enclosed(home.q, np.full((1, model.size), 0.01))
     platform = enclosure._platform(home.platform, np.full((1, 3), 0.01), np.array([0.01]))
     rods = rods_of(model)
@@ -115,7 +115,7 @@ def test_no_machine_misses_a_proved_box_by_more_than_the_bound(name: str, half: 
     assert found.largest <= bound
     random = np.random.default_rng(1)
     task, ends = analysis.robot.coordinates, box_of(analysis, half)
-    points = np.array([[random.choice(ends[c.name]) if c.name in ends else c.home for c in task.all] for _ in range(6)])
+    points = np.array([[random.choice(ends[c.name]) if c.name in ends else c.home for c in task.all] for _ in range(4)])
     model = ErrorModel(analysis.robot, FINE, task.poses(points)[0])
     drives = model.parameters.model.columns_of(model.mechanism.actuated_joints)
     off = []

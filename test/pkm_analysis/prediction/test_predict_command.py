@@ -64,14 +64,14 @@ def test_a_motion_is_judged_and_drives_are_chosen(tmp_path: Path, capsys: pytest
 
 
 def test_cycles_per_minute_leave_the_rest_to_rest(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["delta", "predict", "circle", "--payload", "1", "--continuous", "60", "--json"]
+    words = ["five_bar", "predict", "circle", "--payload", "1", "--continuous", "60", "--json"]
     duties = []
     for more in (["--cycles-per-minute", "15"], ["--rest", "2"]):
         main([*words, *more])
         numbers = json.loads(capsys.readouterr().out)
         assert numbers["cycles_per_minute"] == pytest.approx(15.0)
         assert numbers["payload"] == 1.0
-        duties.append(numbers["thermal_duty"]["limb1_arm"])
+        duties.append(numbers["thermal_duty"]["left_arm"])
     assert duties[0] == pytest.approx(duties[1])
     assert main([*words, "--cycles-per-minute", "31"]) == 1
     assert "one takes 2 s, which is 30 a minute" in capsys.readouterr().err
@@ -102,8 +102,8 @@ def test_a_payload_of_the_file_is_one_that_is_given(tmp_path: Path, capsys: pyte
     for column, more in (("", ["--payload", "2"]), (",payload [kg]", []), (",payload [kg]", ["--payload", "9"])):
         table = "".join(f"{t},{x},0,0{',2' if column else ''}\n" for t, x in rows)
         file.write_text(f"# frame: home\ntime [s],x [mm],y [mm],z [mm]{column}\n{table}")
-        assert main(["delta", "predict", str(file), "--json", *more]) == 0
-        efforts.append(json.loads(capsys.readouterr().out)["drives"]["limb1_arm"]["peak_effort"])
+        assert main(["five_bar", "predict", str(file), "--json", *more]) == 0
+        efforts.append(json.loads(capsys.readouterr().out)["drives"]["left_arm"]["peak_effort"])
     assert efforts[1:] == pytest.approx(efforts[:1] * 2, rel=1e-9)
 
 
