@@ -358,14 +358,25 @@ def processor_time_of_children() -> float:
         (["delta", "--frame-prefix", "a b"], "not a valid frame"),
     ],
 )
-def test_wrong_options_are_told_at_once_in_one_line(options: list[str], words: str) -> None:
+def test_wrong_options_are_told_in_one_line(
+    options: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner.gc, "disable", lambda: None)
+    monkeypatch.setattr(runner, "set_up_discovery", lambda: None)
+    monkeypatch.setattr(runner, "only_one", lambda _: pytest.fail("it begins to run"))
+    assert main(options) == 2
+    said = capfd.readouterr().err
+    assert words in said
+    assert len(said.splitlines()) == 1
+
+
+def test_wrong_options_are_told_at_once() -> None:
     began = processor_time_of_children()
-    command = [sys.executable, "-m", "pkm_bringup.runner", *options]
+    command = [sys.executable, "-m", "pkm_bringup.runner", "delta", "--motion", "pick_and_plac"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert processor_time_of_children() - began < 3.0  # a third of a second on a quiet computer
     assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert "did you mean pick_and_place?" in done.stderr
 
 
 def test_without_a_motion_the_robot_stays() -> None:

@@ -263,7 +263,9 @@ def test_corrected_kinematics_is_as_fast() -> None:
     assert times[1] < 2.0 * times[0]
 
 
-@pytest.mark.parametrize("kinds", [("position",), ("height",), ("position", "attitude")])
+@pytest.mark.parametrize(
+    "kinds", [("position",), pytest.param(("height",), marks=pytest.mark.slow), ("position", "attitude")]
+)
 def test_planned_poses_tell_more_than_random_ones(kinds: tuple[str, ...]) -> None:
     plan = plan_poses(load_mechanism("delta"), 20, kinds)
     assert plan.drives.shape == (20, 3)

@@ -68,7 +68,7 @@ def followed(robot, *by: float) -> None:
     assert motion.samples > 200
 
 
-@pytest.mark.parametrize("label", ["-+", "+-"])
+@pytest.mark.parametrize("label", ["-+", pytest.param("+-", marks=pytest.mark.slow)])
 def test_a_five_bar_changes_its_mode_moves_in_it_and_comes_back(steered, label: str) -> None:
     robot = steered("five_bar")
     robot.run(2 * PERIOD)

@@ -12,7 +12,7 @@ from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displace
 
-ROBOTS = ("five_bar", "delta", "gough_stewart", "quattro", "agile_eye", "planar_3rrr", "irsbot2", "planar_redundant")
+ROBOTS = ("five_bar", "delta", "gough_stewart", "quattro", "agile_eye", "planar_3rrr", "planar_redundant")
 PERIOD = 4e-3  # s
 
 
@@ -29,7 +29,7 @@ def random_goal(random: np.random.Generator, pose: Array, space: Array, length: 
     return PointTrajectory(step * np.arange(n), np.array(poses), twists, accelerations)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", [*ROBOTS, pytest.param("irsbot2", marks=pytest.mark.slow)])
 def test_goals_at_random(steered, name: str) -> None:
     random = np.random.default_rng(11)
     robot = steered(name)

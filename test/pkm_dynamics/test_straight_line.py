@@ -115,7 +115,7 @@ def test_a_step_is_that_of_the_acceleration() -> None:
     assert np.linalg.norm(motion[3:7]) == pytest.approx(1.0, abs=1e-15)
 
 
-ITERATED = ["five_dof_3rr_rrr", "h4", "irsbot2", "quattro", "wrist_3ruu"]
+ITERATED = ["five_dof_3rr_rrr", "irsbot2", "quattro", "wrist_3ruu", pytest.param("h4", marks=pytest.mark.slow)]
 
 
 def path(k: Kinematics, n: int, far: float) -> Array:

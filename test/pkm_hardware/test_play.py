@@ -72,6 +72,12 @@ def test_from_motion_file_to_pulses(hexapod: Kinematics, board: SimulatedServoBo
     assert np.abs(offsets[-1]).max() < 1e-4  # home again
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without a page, which takes seconds to draw."""
+    monkeypatch.setattr("pkm_viewer.report.report_files._draw", lambda *_: True)
+
+
 def test_by_the_clock(board: SimulatedServoBoard, hexapod_file: Path, tmp_path: Path) -> None:
     words = asked(hexapod_file, 1, tmp_path / "report")
     assert main(words) == 0
@@ -82,6 +88,7 @@ def test_by_the_clock(board: SimulatedServoBoard, hexapod_file: Path, tmp_path: 
     assert (tmp_path / "report").is_dir()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_the_device(hexapod_file: Path, tmp_path: Path) -> None:
     text = hexapod_file.read_text(encoding="utf-8").replace("port: ", "port: /dev/nowhere # ")
     hexapod_file.write_text(text, encoding="utf-8")
@@ -94,6 +101,7 @@ def dry(machine_file: Path, report: Path, motion: str = MOTION) -> int:
     return main([*words, "--dry"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_the_device_it_says_which_pulses(
     hexapod: Kinematics, hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -150,6 +158,7 @@ def test_what_helps_a_slow_computer_is_what_the_command_has() -> None:
     assert "--" not in remedies
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_trouble_on_the_way_is_told(
     board: SimulatedServoBoard, hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:

@@ -222,7 +222,7 @@ def test_margins_are_those_of_the_motion(kinematics, limits) -> None:
 # The files
 
 
-@pytest.mark.parametrize("turning", [True, False])
+@pytest.mark.parametrize("turning", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_files_are_written_and_need_nothing_else(tmp_path: Path, turning: bool) -> None:
     recording = made_up(turning=turning)
     report = Report.of(recording)

@@ -63,7 +63,9 @@ def test_a_gear_that_is_off_moves_the_platform_by_a_share_of_the_drives_angle(tm
         np.testing.assert_allclose(one.effects, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["delta", pytest.param("gough_stewart", marks=pytest.mark.slow), "planar_3rrr"])
+@pytest.mark.parametrize(
+    "name", ["delta", *(pytest.param(one, marks=pytest.mark.slow) for one in ("gough_stewart", "planar_3rrr"))]
+)
 def test_machines_at_random_spread_as_first_order_says(name: str) -> None:
     found = sampled_errors(model(name, Tolerances(lengths=2e-5, angles=1e-5), count=2), 400)
     ratio = found.rms[:, 0] / found.expected[:, 0]

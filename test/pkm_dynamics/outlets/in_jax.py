@@ -90,7 +90,7 @@ def test_derivatives_of_efforts_are_those_of_complex_steps(name: str) -> None:
         np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-9 * np.abs(other).max())
 
 
-@pytest.mark.parametrize("name", ["five_bar", "irsbot2"])
+@pytest.mark.parametrize("name", ["five_bar", pytest.param("irsbot2", marks=pytest.mark.slow)])
 def test_second_derivatives(name: str) -> None:
     """Of a joint and an effort, forward over backward, against differences of first ones; of iterated limbs too."""
     dynamics, found = robot(name)
@@ -153,6 +153,7 @@ def test_derivatives_where_the_motion_space_turns(name: str) -> None:
     np.testing.assert_allclose(moved(jnp.zeros(across.shape[1])), 0.0, atol=1e-9 * top)
 
 
+@pytest.mark.slow
 def test_second_derivatives_where_the_motion_space_turns() -> None:
     dynamics, found = robot("two_tpr")
     k = dynamics.kinematics

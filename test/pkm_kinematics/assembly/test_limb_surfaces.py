@@ -62,7 +62,7 @@ def test_number_of_complex_solutions(name, of_gallery):
 
 
 @pytest.mark.parametrize(
-    "name", ["irsbot2", "dymo_3uru", *(pytest.param(one, marks=pytest.mark.slow) for one in ("par2", "three_rpc"))]
+    "name", ["irsbot2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("dymo_3uru", "par2", "three_rpc"))]
 )
 def test_what_a_search_over_the_whole_graph_finds_is_on_the_list(name, of_gallery):
     """The search shares nothing with the list but the description."""
