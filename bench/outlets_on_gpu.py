@@ -10,14 +10,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.many_poses import poses_around_home
-from pkm_description import load_mechanism
+from pkm_description import load_mechanism, load_model
 from pkm_dynamics import Dynamics
 from pkm_dynamics.outlets.on_gpu import FUNCTIONS, GpuRobot
+from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
 from pkm_runtime.codegen.c_code import cupy_with_gpu
 from pkm_runtime.errors import PkmError
 
@@ -28,6 +30,8 @@ WORK = (  # robot, function, how it is called
     ("gough_stewart", "step", "step of 1 ms, loops exact"),
     ("delta", "inside", "membership in the workspace"),
 )
+ANKLE = Path(__file__).parents[1] / "docs" / "examples" / "ankle_cranks.urdf.xacro"
+RANGES = {"ankle_pitch": (-0.4, 0.4), "ankle_roll": (-0.2, 0.2)}  # rad
 STATES, COMPARED, REPETITIONS, DT = 1 << 22, 1000, 20, 1e-3
 
 
@@ -98,6 +102,22 @@ def figures(cupy: Any, states: int = STATES, repetitions: int = REPETITIONS) -> 
         )
 
 
+def figure_of_states(cupy: Any, states: int = STATES, repetitions: int = REPETITIONS) -> str:
+    """A line for consistent states of an ankle, which are drawn and stay there."""
+    tree = load_model(str(ANKLE))
+
+    def drawn(n: int) -> Any:
+        return consistent_states(tree, n, RANGES, gpu=True)
+
+    few = drawn(COMPARED)
+    rows = [cupy.asnumpy(x) for x in (few.position, few.velocity, few.acceleration)]
+    judged = closed_states(tree, *rows)
+    wanted = (judged.position, judged.velocity, judged.acceleration)
+    error = max(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(rows, wanted, strict=True))
+    took = seconds(cupy, lambda: drawn(states), repetitions)
+    return f"ankle, consistent states: {states / took:.3g} states/s, error {error:.1e}"
+
+
 def main() -> None:
     """Print all figures."""
     try:
@@ -106,3 +126,4 @@ def main() -> None:
         sys.exit(str(error))
     for line in figures(cupy):
         print(line, flush=True)
+    print(figure_of_states(cupy))

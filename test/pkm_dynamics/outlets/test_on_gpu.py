@@ -7,6 +7,7 @@ Where there are CuPy and a GPU, they are asked as well; where NVRTC is, it compi
 from __future__ import annotations
 
 import ctypes
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -161,8 +162,10 @@ def test_membership_is_that_of_the_analysis(name: str) -> None:
 
 
 @needs_compiler
-def test_figures_of_the_benchmark() -> None:
+def test_figures_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     """The script for a computer with a GPU runs, and what it times is right."""
+    monkeypatch.setitem(sys.modules, "cupy", processor())
+    assert float(outlets_on_gpu.figure_of_states(processor(), 256, 1).rpartition(" ")[2]) < 1e-9
     lines = list(outlets_on_gpu.figures(processor(), states=256, repetitions=1))
     assert len(lines) == 1 + len(outlets_on_gpu.WORK)
     assert lines[1].startswith("delta IK + ID: ")
@@ -192,7 +195,7 @@ def test_arrays_of_others_and_other_modes() -> None:
 
 
 def test_what_cannot_be_is_refused_before_anybody_installs_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(PkmError, match="redundant joint"):
         on_gpu(Dynamics(load_mechanism(on_a_rail("delta"))))
     with pytest.raises(ModeError, match="99"):
@@ -200,13 +203,13 @@ def test_what_cannot_be_is_refused_before_anybody_installs_cupy(monkeypatch: pyt
 
 
 def test_without_cupy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(UsageError, match="cupy-cuda12x"):
         on_gpu(Dynamics(load_mechanism("delta")))
 
 
 def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "cupy", SimpleNamespace(is_available=lambda: False))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(is_available=lambda: False))
     with pytest.raises(UsageError, match="CuPy finds no GPU"):
         on_gpu(Dynamics(load_mechanism("delta")))
 
