@@ -144,20 +144,22 @@ def _same(one: str | Path, other: str | Path) -> bool:
 
 
 def _plan(given: argparse.Namespace) -> int:
+    from pkm_calibration.calibration import EXPECTED
     from pkm_calibration.calibration_report import shown
     from pkm_calibration.plan import plan_poses
 
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
     with progress(f"planning poses of {mechanism.name}"):
         kinds = tuple(dict.fromkeys(kind.strip() for kind in given.measure.split(",")))
-        found = plan_poses(mechanism, given.plan, kinds)
+        ideal = {"ideal_joints": not given.real_crosses, "ideal_gears": not given.real_gears}
+        found = plan_poses(mechanism, given.plan, kinds, **ideal)
     if given.output:
         if Path(given.output).exists():
             raise PkmError(f"{given.output} exists and may contain measurements: give another name")
         write_whole(Path(given.output), found.table())
     else:
         print(found.table(), end="")
-    expected = [1e-3 if one.unit == "m" else 5e-3 for one in found.parameters]
+    expected = [EXPECTED[one.unit] for one in found.parameters]
     worst = max(range(len(found.parameters)), key=lambda k: found.uncertain[k] / expected[k])
     lines = [
         f"{mechanism.name}: {len(found.drives)} poses identify {found.rank} of {len(found.parameters)} parameters from "

@@ -310,8 +310,9 @@ def _frame(robot: MeasuredRobot, notes: list[str]) -> Array:
         frame = _aligned(predicted[whole], measured.position[whole])
         left = _miss((predicted - frame[:3, 3]) @ frame[:3, :3], measured.position)
         if left < ALIGNED * miss and left < ASTRAY * size:
-            # Exchanged drives mirror a flat cloud of points, which a turned frame nearly fits.
-            if names := _swapped_drives(robot, min(SWAPPED * miss, MIRRORED * left)):
+            # Exchanged drives or axes mirror a flat cloud of points, which a turned frame nearly fits.
+            names = _swapped_axes(predicted, measured.position, min(SWAPPED * miss, ASTRAY * size))
+            if names := names or _swapped_drives(robot, min(SWAPPED * miss, MIRRORED * left)):
                 raise MeasurementError(measured.source, *_swapped(miss, names))
             turn = np.degrees(np.arccos(np.clip(0.5 * (np.trace(frame[:3, :3]) - 1.0), -1.0, 1.0)))
             away = ", ".join(f"{1e3 * value:.1f}" for value in frame[:3, 3])
@@ -375,10 +376,8 @@ def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]
                 f"{problem}; their spread is {spread[1] / spread[0]:.3g} times that of the drawing",
                 f"the unit looks like {name}: write it in the first line, as in 'x [{name.removesuffix('ches')}]'",
             )
-    for one, other in combinations(range(3), 2):
-        order = [other if k == one else one if k == other else k for k in range(3)]
-        if _miss(predicted, measured.position[:, order]) < SWAPPED * miss:
-            return _swapped(miss, f"{'xyz'[one]} and {'xyz'[other]}")
+    if names := _swapped_axes(predicted, measured.position, SWAPPED * miss):
+        return _swapped(miss, names)
     if names := _swapped_drives(robot, SWAPPED * miss):
         return _swapped(miss, names)
     return problem, "check the robot, the frame (base) and the point (point_x, point_y, point_z)"
@@ -390,6 +389,15 @@ def _far(miss: float) -> str:
 
 def _swapped(miss: float, names: str) -> tuple[str, str]:
     return _far(miss), f"columns {names} look swapped: swap their names"
+
+
+def _swapped_axes(predicted: Array, position: Array, below: float) -> str:
+    """Names of two axes whose columns, exchanged, leave a median deviation below this [m], or none."""
+    for one, other in combinations(range(3), 2):
+        order = [other if k == one else one if k == other else k for k in range(3)]
+        if _miss(predicted, position[:, order]) < below:
+            return f"{'xyz'[one]} and {'xyz'[other]}"
+    return ""
 
 
 def _swapped_drives(robot: MeasuredRobot, below: float) -> str:

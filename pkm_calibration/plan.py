@@ -58,12 +58,22 @@ class Plan:
         return "\n".join(lines) + "\n"
 
 
-def plan_poses(mechanism: Mechanism, count: int, kinds: tuple[str, ...] = ("position",), seed: int = 0) -> Plan:
-    """The poses worth measuring where `kinds` of `KINDS` are measured at each, distances from the base's origin."""
+def plan_poses(
+    mechanism: Mechanism,
+    count: int,
+    kinds: tuple[str, ...] = ("position",),
+    seed: int = 0,
+    ideal_joints: bool = True,
+    ideal_gears: bool = True,
+) -> Plan:
+    """The poses worth measuring where `kinds` of `KINDS` are measured at each, distances from the base's origin.
+
+    `ideal_joints` and `ideal_gears` are those of `GeometricParameters`.
+    """
     wrong = [kind for kind in kinds if kind not in KINDS]
     if wrong or not kinds:
         raise MeasurementError("--measure", f"there is no measurement {', '.join(wrong)}", f"give {', '.join(KINDS)}")
-    parameters = GeometricParameters(mechanism)
+    parameters = GeometricParameters(mechanism, ideal_joints, ideal_gears)
     states = _candidates(parameters, seed)
     if len(states) < count:
         raise MeasurementError(

@@ -392,8 +392,10 @@ def printer_numbers(found: Calibrated) -> dict[str, Any]:
     """The answer for JSON."""
     refused = bool(found.reasons)
     names = found.printer.measured.names
-    intervals: Mapping[str, Any] = found.intervals() if np.isfinite(found.half).all() else {}
-    exact: Mapping[str, Any] = found.intervals(exact=True) if intervals else {}
+    none = {key: [None, None] for key in found.parameters}  # JSON has no infinity
+    known = bool(np.isfinite(found.half).all())
+    intervals: Mapping[str, Any] = found.intervals() if known else none
+    exact: Mapping[str, Any] = found.intervals(exact=True) if known else none
     numbers: dict[str, Any] = {
         "verdict": "refused" if refused else "accepted",
         "reasons": list(found.reasons),

@@ -176,7 +176,10 @@ def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], 
 
 
 def _set_ratio(root: ET.Element, mechanism: Mechanism, one: Displacement) -> None:
-    """Change the multiplier of a follower, or the gear ratio of a drive, which is motor speed over joint speed."""
+    """Change the multiplier of a follower, or the gear ratio of a drive, which is motor speed over joint speed.
+
+    `gear_correction` of the drive passes the change on to the machine, whose file has the ratio of the drawing.
+    """
     joint, factor = mechanism.joint_named.get(one.element), 1.0 + float(one.twist[0])
     if joint is not None and joint.mimic is not None:
         mimic = root.find(f"joint[@name='{one.element}']/mimic")
@@ -187,9 +190,14 @@ def _set_ratio(root: ET.Element, mechanism: Mechanism, one: Displacement) -> Non
         problem = f"{mechanism.name} has no such joint with a gear: a <mimic>, or a drive with gear_ratio"
         remedy = "give the corrections of this robot; pkm calibrate writes them"
         raise DescriptionError(f"correction of the ratio of {one.element!r}", problem, remedy)
-    parameter = root.find(f"ros2_control/joint[@name='{one.element}']/param[@name='gear_ratio']")
-    assert parameter is not None
-    parameter.text = repr(joint.drive.gear_ratio / factor)
+    drive = root.find(f"ros2_control/joint[@name='{one.element}']")
+    assert drive is not None
+    for name, number in (
+        ("gear_ratio", joint.drive.gear_ratio / factor),
+        ("gear_correction", joint.drive.gear_correction * factor),
+    ):
+        parameter = drive.find(f"param[@name='{name}']")
+        (append(drive, "param", name=name) if parameter is None else parameter).text = repr(number)
 
 
 def _set_origin(holder: ET.Element, frame: Array) -> None:

@@ -203,15 +203,17 @@ class Drive:
     """Drive of an actuated joint.
 
     `gear_ratio` is motor speed over joint speed; `rotor_inertia` [kg m^2, or kg for a linear motor] is that before the
-    gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`. `effort_range` [N m or N] bounds the effort
-    besides the joint's limit: of one sign for a cable, which pulls only. `stiffness` [N m/rad or N/m] is that of motor,
-    gear and position loop, felt at the joint. A joint with a `cable` is the line from the joint before it to the one
-    after it.
+    gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`. Of a calibrated machine, the joint moves
+    `gear_correction` times as far as by the ratio of its drawing, which the machine's file has. `effort_range` [N m or
+    N] bounds the effort besides the joint's limit: of one sign for a cable, which pulls only. `stiffness` [N m/rad or
+    N/m] is that of motor, gear and position loop, felt at the joint. A joint with a `cable` is the line from the joint
+    before it to the one after it.
     """
 
     command_interfaces: tuple[str, ...]
     state_interfaces: tuple[str, ...] = ("position", "velocity")
     gear_ratio: float = 1.0
+    gear_correction: float = 1.0
     rotor_inertia: float = 0.0
     initial_value: float | None = None
     effort_range: tuple[float, float] = (-np.inf, np.inf)

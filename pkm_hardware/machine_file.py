@@ -164,18 +164,24 @@ def _limits_of(section: Section) -> tuple[float, float, float, float]:
     return lower, upper, velocity, acceleration
 
 
-def scale_of(sections: Sequence[Section], units: Sequence[float], zero: Sequence[float]) -> Scale:
+def scale_of(sections: Sequence[Section], mechanism: Mechanism, units: Sequence[float], zero: Sequence[float]) -> Scale:
     """The scale of a device by `sign` and `offset` (the joint's position at the device's zero) of the sections; `units`
-    of the device for each rad or m of the joint are positive, `zero` is in its units.
+    of the device for each rad or m of the joint are positive, `zero` is in its units. All are those of the drawing: the
+    corrected gear of a calibrated machine moves its joint farther.
     """
-    signs = [section.sign("sign") for section in sections]
+    signs, farther = [section.sign("sign") for section in sections], _gear_corrections(mechanism)
     offsets = [section.number("offset", 0.0) for section in sections]
-    return Scale(np.array(units) * np.array(signs), np.array(offsets), np.array(zero, dtype=np.float64))
+    return Scale(np.array(units) * signs / farther, np.array(offsets) * farther, np.array(zero, dtype=np.float64))
 
 
-def homing_of(sections: Sequence[Section]) -> tuple[AxisHoming, ...]:
+def _gear_corrections(mechanism: Mechanism) -> Array:
+    drives = [mechanism.joint_named[name].drive for name in mechanism.actuated_joints]
+    return np.array([1.0 if drive is None else drive.gear_correction for drive in drives])
+
+
+def homing_of(sections: Sequence[Section], mechanism: Mechanism) -> tuple[AxisHoming, ...]:
     """Homing of the actuators that have a section `homing`, in the order of their key `order`."""
-    axes: list[tuple[int, AxisHoming]] = []
+    axes, farther = list[tuple[int, AxisHoming]](), _gear_corrections(mechanism)
     for i, actuator in enumerate(sections):
         values = actuator.mapping("homing")
         if not values:
@@ -187,7 +193,7 @@ def homing_of(sections: Sequence[Section]) -> tuple[AxisHoming, ...]:
             method=one.text("method", choices=METHODS),
             direction=one.sign("direction", None),
             speed=one.number("speed", bounds=(1e-6, 100.0)),
-            at=one.number("at"),
+            at=one.number("at") * float(farther[i]),
             travel=one.number("travel", _TURN, (1e-6, 1e6)),
             back_off=one.number("back_off", 0.05, (0.0, 1e3)),
             lag=one.number("lag", 0.1, (1e-6, 1e3)),

@@ -17,7 +17,7 @@ from pkm_analysis.indices import all_signs
 from pkm_analysis.proof.kernels.enclose import MOST, enclose
 from pkm_analysis.proof.kernels.intervals import SLOPE
 from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares, less
-from pkm_analysis.proof.robot_program import RobotProgram, record_robot
+from pkm_analysis.proof.robot_program import Recordable, RobotProgram, record_robot
 from pkm_description.mechanism import Array
 from pkm_kinematics import Configuration
 from pkm_kinematics.solve.singularity import per_unit_speed
@@ -54,13 +54,13 @@ class Enclosure:
     reach: Array  # (n, r, 2) what must not be negative, so that the limbs reach the platform
     joints: Jets  # of `RobotProgram.joints`
     energy: Jets  # one
-    system: Jets  # of `RobotProgram.entries`
+    entries: Jets  # of `RobotProgram.tables`
 
     def rows(self, at: NDArray[np.intp]) -> Enclosure:
         """The same over some of the boxes."""
         if len(at) == len(self.boxes):
             return self
-        jets = (self.joints.at(at), self.energy.at(at), self.system.at(at))
+        jets = (self.joints.at(at), self.energy.at(at), self.entries.at(at))
         return Enclosure(self.encloser, self.boxes[at], self.half[at], self.decided[at], self.reach[at], *jets)
 
     @cached_property
@@ -69,16 +69,32 @@ class Enclosure:
         n, joints = self.encloser.program.n_actuated, self.joints
         return Affine.of(joints.centre_rate[:, :n], np.moveaxis(joints.bend[:, :n], 2, 1), self.half)
 
-    @property
-    def closure_system(self) -> Affine:
-        """The closure equations by passive joints and the platform's six velocities."""
-        program, (n, k) = self.encloser.program, self.half.shape
-        rows, columns = program.entries.T
-        centre = np.repeat(np.broadcast_to(program.system[None, ..., None], (n, *program.system.shape, 1)), 2, axis=-1)
-        slopes = np.zeros((n, k, *program.system.shape, 2))
-        centre[:, rows, columns] = self.system.centre
-        slopes[:, :, rows, columns] = np.moveaxis(self.system.slope, 2, 1)
-        return Affine.of(centre, slopes, self.half)
+    def table(self, number: int) -> Affine:
+        """The closure equations by passive joints and the platform's six velocities, 0, or what else was recorded.
+
+        The remainder of an entry is that of its derivatives over the box, or of half its second ones, if it is less:
+        what is a difference of large numbers, as the angle of a forearm to the base, has small second ones.
+        """
+        constants, where, first = self.encloser.program.tables[number]
+        (n, k), (rows, columns) = self.half.shape, where.T
+        jets = self.entries.at(slice(None), slice(first, first + len(where)))
+        found = Affine.of(jets.centre[:, :, None], np.moveaxis(jets.slope, 2, 1)[..., None, :], self.half)
+        if self.encloser.speeds is not None:
+            found = found.or_less(self._by_second_derivatives(jets, self.encloser.speeds))
+        centre, slopes, rest = (np.zeros((*shape, *constants.shape)) for shape in ((n,), (n, k), (n,)))
+        centre += constants
+        for whole, part in ((centre, found.centre), (slopes, found.slopes), (rest, found.rest)):
+            whole[..., rows, columns] = part[..., 0]
+        return Affine(centre, slopes, self.half, rest)
+
+    def _by_second_derivatives(self, jets: Jets, speeds: Array) -> Affine:
+        """Quantities (n, q, 1), from rates along velocities at the centre and how these change."""
+        first, second = Ball.of(jets.centre_rate) @ Ball.exactly(speeds), Ball.of(jets.bend) @ Ball.exactly(speeds)
+        with np.errstate(invalid="ignore"):
+            bent = np.einsum("nqkl,nk,nl->nq", second.magnitude, self.half, self.half)
+            rest = Ball.of(jets.centre).radius + np.einsum("nqk,nk->nq", first.radius, self.half) + 0.5 * bent
+        slopes, rest = np.moveaxis(first.middle, 2, 1), np.where(np.isnan(rest), np.inf, rest)
+        return Affine(Ball.of(jets.centre).middle[..., None], slopes[..., None], self.half, rest[..., None] * MORE)
 
 
 class Encloser:
@@ -86,12 +102,15 @@ class Encloser:
 
     Rates are along the columns of `twists`: independent velocities of the platform, of unit speed with rotations scaled
     by the robot's characteristic length. With `constraints` the closure equations' own matrix is included, for
-    singularities of every type. Raises `AnalysisError` and `ModeError` as `record_robot`.
+    singularities of every type, and with `more` what that records. Raises `AnalysisError` and `ModeError` as
+    `record_robot`.
     """
 
-    def __init__(self, domain: Domain, mode: int | None = None, constraints: bool = False) -> None:
-        self.kinematics, self.domain, self.mode = domain.task.kinematics, domain, mode
-        self.program: RobotProgram = record_robot(self.kinematics, mode or 0, constraints)
+    def __init__(
+        self, domain: Domain, mode: int | None = None, constraints: bool = False, more: Recordable | None = None
+    ) -> None:
+        self.kinematics, self.domain, self.mode, self.more = domain.task.kinematics, domain, mode, more
+        self.program: RobotProgram = record_robot(self.kinematics, mode or 0, constraints, more)
         S = self.kinematics.task.subspace
         self.twists: Array = per_unit_speed(S, S, self.kinematics.characteristic_length)
 
@@ -100,7 +119,16 @@ class Encloser:
         other = copy(self)
         other.domain = domain
         vars(other).pop("_fixed", None)
+        vars(other).pop("speeds", None)
         return other
+
+    @cached_property
+    def speeds(self) -> Array | None:
+        """Velocities (m, k) along `twists` per unit of the parameters; None where they are not the same everywhere."""
+        chain = self.kinematics.engine.task.chain[1:]
+        if (chain["prismatic"][:-1] == 0).any():  # a turn, and something behind it
+            return None
+        return np.asarray(np.linalg.pinv(self.twists) @ self.kinematics.task.subspace @ self.domain.directions)
 
     def __call__(self, boxes: Array, cores: int | None = None) -> Enclosure:
         """Enclose boxes (n, k, 2) of parameters, on all cores by default."""
@@ -229,7 +257,7 @@ def least_regularity(found: Enclosure) -> Array:
     With the actuators locked the closure equations determine all joints and the platform; actuator rates are bounded.
     """
     bounded = np.isfinite(found.joints.rate[:, : found.encloser.program.n_actuated]).all(axis=(1, 2, 3))
-    return np.where(bounded, found.closure_system.regularity(), -np.inf)
+    return np.where(bounded, found.table(0).regularity(), -np.inf)
 
 
 def most_error(found: Enclosure, errors: Array, turning: bool) -> Array:

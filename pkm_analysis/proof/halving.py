@@ -242,7 +242,8 @@ class _Search:
     def answer(self, stretches: Sequence[Stretch]) -> Proof:
         """Try poses, then branch and bound each stretch until one is refuted."""
         constraints = any(one.quantity.name == REGULAR for one in self.wanted)
-        encloser = Encloser(stretches[0].domain, self.robot.mode, constraints)
+        recorded = next((one.quantity.recorded for one in self.wanted if one.quantity.recorded), None)
+        encloser = Encloser(stretches[0].domain, self.robot.mode, constraints, recorded)
         refuted = self.attempt(np.concatenate([one.tried for one in stretches]))
         none, parts = np.zeros((0, stretches[0].domain.dimension, 2)), list[Part]()
         if refuted is not None:

@@ -24,6 +24,8 @@ from pkm_description.mechanism import Array
 UNIT = 2.0**-53
 MORE = 1.0 + 1e-12  # covers the rounding of a bound that is a sum of a few hundred positive numbers itself
 TINY = 1e-290
+FLOOR = 1e-6  # of the largest part of a solution: what the others are taken for at least
+DOUBLINGS = 8  # of the number of terms of a geometric series
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +112,45 @@ class Affine:
 
     @staticmethod
     def constant(A: Array, half: Array) -> Affine:
-        """The same matrix (r, c) over boxes of sides `half` (n, k)."""
-        n, k = half.shape
-        zero = np.zeros((n, *A.shape))
-        return Affine(zero + A, np.zeros((n, k, *A.shape)), half, zero)
+        """A matrix (r, c), or one for each box (n, r, c), that is the same all over boxes of sides `half` (n, k)."""
+        (n, k), shape = half.shape, A.shape[-2:]
+        zero = np.zeros((n, *shape))
+        return Affine(zero + A, np.zeros((n, k, *shape)), half, zero)
+
+    def __add__(self, other: Affine) -> Affine:
+        """Sum."""
+        size = self._size() + other._size() + self.rest + other.rest
+        rest = (self.rest + other.rest + 2.0 * UNIT * size) * MORE + TINY
+        return Affine(self.centre + other.centre, self.slopes + other.slopes, self.half, rest)
+
+    def __neg__(self) -> Affine:
+        """Minus."""
+        return Affine(-self.centre, -self.slopes, self.half, self.rest)
+
+    def __matmul__(self, other: Affine) -> Affine:
+        """Matrix product; what is of the second order in the parameters is in the remainder."""
+        c, slopes = self.centre, self.slopes @ other.centre[:, None] + self.centre[:, None] @ other.slopes
+        size, others = np.abs(c), np.abs(other.centre)
+        moved = np.einsum("nkrc,nk->nrc", np.abs(self.slopes), self.half) * MORE
+        by = np.einsum("nkrc,nk->nrc", np.abs(other.slopes), self.half) * MORE
+        n, k = c.shape[-1], self.half.shape[1]
+        with np.errstate(invalid="ignore"):  # infinite times zero
+            rest = size @ other.rest + self.rest @ (others + by + other.rest) + moved @ (by + other.rest)
+        rest += (2 * n + k + 6) * UNIT * ((size + moved) @ (others + by))
+        return Affine(c @ other.centre, slopes, self.half, rest * MORE + TINY)
+
+    def or_less(self, other: Affine) -> Affine:
+        """Of each entry the bounds with the smaller remainder."""
+        less = other.rest < self.rest
+        slopes = np.where(less[:, None], other.slopes, self.slopes)
+        centre, rest = np.where(less, other.centre, self.centre), np.where(less, other.rest, self.rest)
+        return Affine(centre, slopes, self.half, rest)
+
+    def __getitem__(self, at: Any) -> Affine:
+        """Some rows and columns."""
+        rows, columns = at
+        parts = [A[..., rows, :][..., columns] for A in (self.centre, self.slopes, self.rest)]
+        return Affine(parts[0], parts[1], self.half, parts[2])
 
     @property
     def T(self) -> Affine:
@@ -216,22 +253,25 @@ def solve(A: Ball, b: Ball) -> Ball:
     with np.errstate(all="ignore"):
         C = _inverse(safe)
     defect = Ball.exactly(np.broadcast_to(np.eye(n), C.shape)) + -(Ball.exactly(C) @ A)
-    E = defect.magnitude
-    norm = np.asarray(E.sum(axis=-1).max(axis=-1) * MORE)
+    E = power = defect.magnitude
     first = Ball.exactly(C) @ b
     size = first.magnitude
-    with np.errstate(invalid="ignore", divide="ignore"):
-        most = size.max(axis=-2, keepdims=True) / (1.0 - norm)[..., None, None] * MORE
-        most = np.broadcast_to(most, size.shape)
+    with np.errstate(invalid="ignore", over="ignore"):
+        least = size + FLOOR * size.max(axis=-2, keepdims=True) + TINY
+        most = least
+        for _ in range(DOUBLINGS):  # the sum of E^k least
+            most, power = most + power @ most, power @ power
+        most = most * (1.0 + FLOOR)
+        good = ((least + E @ most) * MORE <= most).all(axis=-2, keepdims=True)  # so E < 1, and all solutions are within
         for _ in range(2):
             most = np.minimum(most, (size + E @ most) * MORE)
         radius = (first.radius + E @ most) * MORE + TINY
-    good = np.asarray(np.isfinite(radius) & (norm[..., None, None] < 0.999))
+    good = np.asarray(np.isfinite(radius) & good)
     return Ball(np.where(good, first.middle, 0.0), np.where(good, radius, np.inf))
 
 
-def solve_affine(A: Affine, b: Affine) -> Ball:
-    """All solutions (n, r, c) of A x = b over boxes, to the second order in their size; infinite radius if singular.
+def solve_affine(A: Affine, b: Affine) -> Affine:
+    """All solutions (n, r, c) of A x = b over boxes, to the second order in their size; infinite `rest` if singular.
 
     x differs from that at the centre, x_c, by the solution for the right side (b - b_c) - (A - A_c) x_c.
     """
@@ -239,28 +279,28 @@ def solve_affine(A: Affine, b: Affine) -> Ball:
     roughly = solve(over, b.ball())
     here = solve(Ball.exactly(A.centre), Ball.exactly(b.centre))
     change = Ball.exactly(b.slopes) + -(Ball.exactly(A.slopes) @ roughly[:, None])
-    spread = solve(Ball(over.middle[:, None], over.radius[:, None]), change).magnitude
+    slopes = solve(Ball(over.middle[:, None], over.radius[:, None]), change)
     with np.errstate(invalid="ignore"):
         rest = (b.rest + A.rest @ roughly.magnitude) * MORE
         left = solve(over, Ball(np.zeros_like(here.middle), rest)).magnitude
-        radius = here.radius + np.einsum("nkrc,nk->nrc", spread, A.half) + left
-    return Ball(here.middle, np.where(np.isfinite(radius), radius * MORE, np.inf))
+        radius = here.radius + np.einsum("nkrc,nk->nrc", slopes.radius, A.half) + left
+    return Affine(here.middle, slopes.middle, A.half, np.where(np.isfinite(radius), radius * MORE, np.inf))
 
 
 def least_squares(K: Affine, b: Affine) -> Ball:
     """The least squares solutions x (n, f, c) of K x = b over boxes, for tall matrices (n, m, f)."""
     m = K.centre.shape[1]
     if m == K.centre.shape[2]:
-        return solve_affine(K, b)
-    return solve_affine(_augmented(K), _padded(b, (0, K.centre.shape[2])))[:, m:]
+        return solve_affine(K, b).ball()
+    return solve_affine(_augmented(K), _padded(b, (0, K.centre.shape[2]))).ball()[:, m:]
 
 
 def least_norm(K: Affine, b: Affine) -> Ball:
     """The x (n, m, c) of least norm with K^T x = b over boxes, for tall matrices (n, m, f)."""
     m = K.centre.shape[1]
     if m == K.centre.shape[2]:
-        return solve_affine(K.T, b)
-    return solve_affine(_augmented(K), _padded(b, (m, 0)))[:, :m]
+        return solve_affine(K.T, b).ball()
+    return solve_affine(_augmented(K), _padded(b, (m, 0))).ball()[:, :m]
 
 
 def less(b: Affine, A: Affine, x: Array) -> Affine:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import atan2, pi
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,10 +194,25 @@ class Angles:
             me.c, me.s = self._turned(d[0] * t[1] - d[1] * t[0], d[0] * t[0] + d[1] * t[1])
 
 
+class Table(NamedTuple):
+    """A matrix (rows, columns) of constants, but for entries (n, 2), row and column, that are results from `first`."""
+
+    constants: Array
+    entries: Numbers
+    first: int
+
+
+class Recordable(Protocol):
+    """What is made of the robot's bodies on the tape as well: matrices of numbers."""
+
+    def record(self, recorder: Recorder) -> list[NDArray[Any]]:
+        """The matrices, each an array (rows, columns) of objects."""
+
+
 @dataclass(frozen=True, eq=False)
 class RobotProgram:
     """Two programs, and the layout of the second one's results: `reach` numbers under roots, the positions of `joints`,
-    the potential energy [J], and entries of `system`.
+    the potential energy [J], and entries of `tables`: the closure matrix, then what else was asked for.
     """
 
     pose: Program  # task coordinates to origin and rotation
@@ -214,8 +229,7 @@ class RobotProgram:
     joints: Numbers  # columns among all joints: of the actuators, in their order, and of those with limits
     n_actuated: int
     limits: Array  # (2, n) of `joints` [rad, m], with room for rounding
-    system: Array  # (rows, columns) constant entries of the closure matrix
-    entries: Numbers  # (n, 2) row and column of those that are not
+    tables: tuple[Table, ...]
 
 
 class _Block(NamedTuple):
@@ -224,7 +238,7 @@ class _Block(NamedTuple):
     columns: list[int]
 
 
-def record_robot(kinematics: Kinematics, mode: int, constraints: bool) -> RobotProgram:
+def record_robot(kinematics: Kinematics, mode: int, constraints: bool, more: Recordable | None = None) -> RobotProgram:
     """Record a robot in a mode, on request with the closure equations' matrix, for singularities of every type.
 
     `AnalysisError` for a configuration-dependent motion space, a platform without a branch, or no interval form.
@@ -237,10 +251,12 @@ def record_robot(kinematics: Kinematics, mode: int, constraints: bool) -> RobotP
         problem = "its platform has no branch of its own, so that no coordinates bound a box"
         remedy = "give the platform a branch of sliding and turning joints in its description"
         raise AnalysisError(about, problem, remedy)
-    return _Recorder(kinematics, mode, constraints).record()
+    return Recorder(kinematics, mode, constraints).record(more)
 
 
-class _Recorder:
+class Recorder:
+    """Records a robot: `data.state` has its bodies on the tape, near the task coordinates `at`."""
+
     def __init__(self, kinematics: Kinematics, mode: int, constraints: bool) -> None:
         self.kinematics, self.mode, self.constraints = kinematics, mode, constraints
         self.engine = kinematics.engine
@@ -254,7 +270,8 @@ class _Recorder:
         found = kinematics.inverse(self.at, mode=mode or None).joints
         self.there = found if np.isfinite(found).all() else self.start
 
-    def record(self) -> RobotProgram:
+    def record(self, more: Recordable | None = None) -> RobotProgram:
+        """The robot's program, with matrices of `more`."""
         coordinates, placed = self._pose()
         pose = compile_tape(_tape_of(coordinates), placed)
         tape = Tape()
@@ -264,9 +281,14 @@ class _Recorder:
         actuated = [int(c) for c in self.engine.actuated_column]
         lower, upper = self.engine.ranges.limits
         columns = actuated + [c for c in reached if c not in actuated and np.isfinite([lower[c], upper[c]]).any()]
-        joints = [self._position(PLATFORM + 1 + reached.index(c)) for c in columns]
-        system, entries = self._system() if self.constraints else (np.zeros((0, 0)), {})
-        found = [*joints, self._energy(), *entries.values()]
+        joints = [self.position(PLATFORM + 1 + reached.index(c)) for c in columns]
+        system = self._system() if self.constraints else np.zeros((0, 0), dtype=object)
+        found, tables = [*joints, self._energy()], list[Table]()
+        for matrix in (system, *(more.record(self) if more else ())):
+            varying = {at: x for at, x in np.ndenumerate(matrix) if isinstance(x, Term)}
+            constants = np.array([0.0 if isinstance(x, Term) else x for x in matrix.flat]).reshape(matrix.shape)
+            tables.append(Table(constants, np.array(list(varying), dtype=np.int64).reshape(-1, 2), len(found)))
+            found += varying.values()
         unknowns = [y for block in blocks for y in block.unknowns]
         equations = [e for block in blocks for e in block.equations]
         program = compile_tape(tape, [*found, *equations, *unknowns])
@@ -290,8 +312,7 @@ class _Recorder:
             joints=np.array(columns, dtype=np.int64),
             n_actuated=len(actuated),
             limits=np.array([lower[columns], upper[columns]]),
-            system=system,
-            entries=np.array(list(entries), dtype=np.int64).reshape(-1, 2),
+            tables=tuple(t._replace(first=t.first - len(joints) - 1) for t in tables),
         )
 
     def _pose(self) -> tuple[Any, list[Number]]:
@@ -353,7 +374,7 @@ class _Recorder:
         first = int(block["start"])
         return [first + int(j) for j in kept], [int(block["rows_at"]) + int(r) for r in np.sort(rows[:rank])]
 
-    def _position(self, i: int) -> Number:
+    def position(self, i: int) -> Number:
         """Position of the joint of body `i`: of a revolute one in closed form, the turn nearest to home."""
         me = self.data.state[i]
         if self.model.bodies[i].prismatic or isinstance(me.q, Term):
@@ -362,7 +383,7 @@ class _Recorder:
         turns = round((float(self.start[self.model.bodies[i].column]) - value(q)) / (2.0 * pi))
         return q + 2.0 * pi * turns if turns else q
 
-    def _system(self) -> tuple[Array, dict[tuple[int, int], Term]]:
+    def _system(self) -> NDArray[Any]:
         """The matrix of all closure equations by the passive joints and the platform's twist, actuators locked.
 
         Where its columns are independent nothing can move: no singularity of type 2, of the constraints, or inside a
@@ -372,7 +393,6 @@ class _Recorder:
         """
         freedoms = np.eye(6) if self.kinematics.mechanism.mobility.left_out == 0 else self.engine.task.subspace
         blocks, closures = self.engine.model.blocks, self.engine.model.closures
-        constants, entries = np.zeros((int(closures["rows"].sum()), 0)), {}
         sides = []
         for first, stop in self.engine.model.limbs:
             limb = blocks[first:stop]
@@ -385,17 +405,13 @@ class _Recorder:
             passive = [j for j in self._independent(range(first, stop), at) if self.model.bodies[at + j].actuator < 0]
             sides.append((row, J[:, passive], G @ freedoms))
         width = sum(J.shape[1] for _, J, _ in sides)
-        constants = np.zeros((len(constants), width + freedoms.shape[1]))
+        system = np.zeros((int(closures["rows"].sum()), width + freedoms.shape[1])).astype(object)
         column = 0
         for row, J, G in sides:
             for part, first in ((J, column), (G, width)):
-                for (r, c), x in np.ndenumerate(part):
-                    if isinstance(x, Term):
-                        entries[row + r, first + c] = x
-                    else:
-                        constants[row + r, first + c] = x
+                system[row : row + len(part), first : first + part.shape[1]] = part
             column += J.shape[1]
-        return constants, entries
+        return system
 
     def _independent(self, blocks: range, first: int) -> list[int]:
         return [i - first for b in blocks for i in self._square(b)[0]]
@@ -412,7 +428,7 @@ class _Recorder:
                 total = total + lift[r] * (body.mass * me.p[r] + arm)
         for spring in self.model.springs:
             if spring.kind == JOINT_SPRING:
-                stretch = self._position(spring.second) - spring.rest
+                stretch = self.position(spring.second) - spring.rest
                 total = total + 0.5 * spring.stiffness * stretch * stretch
             else:
                 total = total + trace(straight_energy)(spring, self.data.state)

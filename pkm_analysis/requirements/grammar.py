@@ -29,6 +29,7 @@ PROVED = (  # what can be proved
     *(INSIDE, REGULAR, "type1 > NUMBER UNIT", "type2 > NUMBER UNIT", "margin > NUMBER", "isotropy > NUMBER"),
     *("psi > NUMBER UNIT", "psi < NUMBER UNIT", "position_error < NUMBER UNIT", "turning_error < NUMBER UNIT"),
     *("effort_at_rest < NUMBER UNIT", WITHIN_LIMITS, f"{POSE_ERROR} < NUMBER UNIT"),
+    *(f"{name} > NUMBER UNIT" for name in STIFFNESSES),
 )
 KINDS = {  # of a workspace over orientations: whether a position must be reached in every orientation of the range
     "reachable": False,
@@ -158,7 +159,8 @@ def check_proved(text: str) -> None:
     """Raise `AnalysisError` for a text, such as "type2 > 1 rad/m", that is none of `PROVED`."""
     names = tuple(dict.fromkeys(re.split(" [<>]", form)[0] for form in PROVED))
     name = " ".join(re.split(r"[<>=]", text, maxsplit=1)[0].split())
-    if name not in names and name.partition(" ")[0] not in names:  # else what follows the name cannot be read
+    first = name.partition(":")[0] if name.startswith(tuple(f"{one}:" for one in STIFFNESSES)) else name
+    if first not in names and name.partition(" ")[0] not in names:  # else what follows the name cannot be read
         remedy = nearest(name, names, f"write one of: {'; '.join(PROVED)}")
         raise AnalysisError(f"requirement '{text}'", f"nothing is proved of '{name}'", remedy)
 

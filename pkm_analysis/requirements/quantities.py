@@ -45,6 +45,7 @@ from pkm_analysis.requirements.grammar import (
 from pkm_analysis.requirements.quantity import Batch, Quantity, Requirement, shared
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem
 from pkm_analysis.stiffness.stiffness import Stiffnesses
+from pkm_analysis.stiffness.stiffness_bounds import ElasticOverBoxes
 from pkm_description.mechanism import Array
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 
@@ -250,7 +251,22 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
         along = "in the softest direction" if direction is None else _where(direction)
         meaning = f"a {load} alone at the platform's origin over the displacement along it, {along}"
     drives_text = "" if drives is None else f", drives of {drives:g}"
-    return Quantity(name, unit, f"{meaning}{drives_text}", evaluate, version=repr(drives), slow=True)
+    least, recorded = None, None
+    if kind != "sag":
+        recorded, axes = ElasticOverBoxes(elastic), np.eye(3) if direction is None else direction[:, None]
+        wrenches = np.zeros((6, axes.shape[1]))
+        wrenches[part] = axes
+        least = partial(_least_stiffness, drives=elastic.structure.drives, wrenches=wrenches)
+    text = f"{meaning}{drives_text}"
+    return Quantity(name, unit, text, evaluate, version=repr(drives), slow=True, least=least, recorded=recorded)
+
+
+def _least_stiffness(found: Enclosure, drives: float, wrenches: Array) -> Array:
+    structure = found.encloser.more
+    assert isinstance(structure, ElasticOverBoxes)
+    assert structure.elastic.structure.drives == drives
+    with np.errstate(divide="ignore"):
+        return np.asarray((1.0 - _ROUNDED) / structure.most_compliance(found, wrenches))
 
 
 def _frequency(robot: Robot, stiffness: float | None) -> Quantity:

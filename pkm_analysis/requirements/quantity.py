@@ -22,6 +22,7 @@ from pkm_kinematics.status import closes
 
 if TYPE_CHECKING:
     from pkm_analysis.proof.enclosures import Enclosure
+    from pkm_analysis.proof.robot_program import Recordable
 
 
 class Batch:
@@ -108,6 +109,7 @@ class Quantity:
         causes: what values can be due to, in words.
         slow: whether a pose takes about a millisecond: it is asked for at fewer poses, and last.
         least: its lower bounds (n,) over boxes, where they are known; `most` likewise the upper ones.
+        recorded: what these need beside the robot's kinematics.
     """
 
     name: str
@@ -122,6 +124,7 @@ class Quantity:
     slow: bool = False
     least: Callable[[Enclosure], Array] | None = None
     most: Callable[[Enclosure], Array] | None = None
+    recorded: Recordable | None = None
 
     @property
     def suffix(self) -> str:

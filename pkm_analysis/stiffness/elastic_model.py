@@ -71,18 +71,21 @@ class BeamBetween(NamedTuple):
         return np.stack([x, self.piece.y, (skew(x) @ self.piece.y[..., None])[..., 0]], axis=-1)
 
     @property
+    def by_power(self) -> Array:
+        """Of `compliance` the factors (3, 6, 6) of its length, of the square, and of the cube."""
+        E, G, A, Iy, Iz, J = (getattr(self.piece.section, name) for name in ("E", "G", "A", "Iy", "Iz", "J"))
+        C = np.zeros((3, 6, 6))
+        C[0] = np.diag([1.0 / (E * A), 0.0, 0.0, 1.0 / (G * J), 1.0 / (E * Iy), 1.0 / (E * Iz)])
+        C[1, 1, 5] = C[1, 5, 1] = 1.0 / (2 * E * Iz)
+        C[1, 2, 4] = C[1, 4, 2] = -1.0 / (2 * E * Iy)
+        C[2] = np.diag([0.0, 1.0 / (3 * E * Iz), 1.0 / (3 * E * Iy), 0.0, 0.0, 0.0])
+        return C
+
+    @property
     def compliance(self) -> Array:
         """Displacement (..., 6, 6) of the end, the start held, per wrench there, in its axes: Euler-Bernoulli."""
-        E, G, A, Iy, Iz, J = (getattr(self.piece.section, name) for name in ("E", "G", "A", "Iy", "Iz", "J"))
-        length = self.length
-        L = length[..., None]
-        one = np.concatenate(
-            [L / (E * A), L**3 / (3 * E * Iz), L**3 / (3 * E * Iy), L / (G * J), L / (E * Iy), L / (E * Iz)], axis=-1
-        )
-        C = one[..., None] * np.eye(6)
-        C[..., 1, 5] = C[..., 5, 1] = length**2 / (2 * E * Iz)
-        C[..., 2, 4] = C[..., 4, 2] = -(length**2) / (2 * E * Iy)
-        return C
+        (first, second, third), L = self.by_power, self.length[..., None, None]
+        return np.asarray(L * first + L**2 * second + L**3 * third)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,12 +173,21 @@ class ElasticModel:
 
 
 class _Placed(NamedTuple):
-    """A tree joint or loop at a pose: parent or predecessor first."""
+    """A tree joint or loop at a pose: parent or predecessor first, each with the joint's point on it."""
 
     one: Joint | Loop
     links: tuple[str, str]
-    point: Array
+    points: tuple[Array, Array]
     frame: Array
+
+    @property
+    def point(self) -> Array:
+        """On the second link."""
+        return self.points[1]
+
+    def on(self, link: str) -> Array:
+        """The point on one of its links: the same where loops are closed."""
+        return self.points[self.links.index(link)]
 
 
 class _Assembly(NamedTuple):
@@ -277,7 +289,7 @@ class Structure:
         ]
         made = self._constant.get(k)
         if made is None:
-            hung = [Hung(_point(to_body, placed[n].point), self._along(placed[n], to_body)) for n, _ in own]
+            hung = [Hung(_point(to_body, placed[n].on(link)), self._along(placed[n], to_body)) for n, link in own]
             hung += [Hung(_point(to_body, poses[name][..., :3, 3])) for _, name in ends]
             hung += [Hung(_point(to_body, point)) for _, _, point in springs]
             slides = any(placed[n].one.type in _SLIDING for n, _ in own)
@@ -324,7 +336,7 @@ class Structure:
             if name in self.cables:
                 continue
             link, frame = m.link_named[name], _first(to_body @ poses[name])
-            points = [_point(to_body, p.point) for p in placed if name in p.links]
+            points = [_point(to_body, p.on(name)) for p in placed if name in p.links]
             if not any(p.one.type in _SLIDING for p in placed if name in p.links):
                 points = [_first(point) for point in points]
             found += described(link, frame, points)
@@ -360,7 +372,8 @@ class Structure:
         """The joint at its child's origin; z along its axis, x of a planar joint its own."""
         child = poses[joint.child]
         before = (poses[joint.parent] @ joint.origin)[..., :3, :3]
-        return _Placed(joint, (joint.parent, joint.child), child[..., :3, 3], before @ frame_along(joint.axis))
+        points = child[..., :3, 3], child[..., :3, 3]
+        return _Placed(joint, (joint.parent, joint.child), points, before @ frame_along(joint.axis))
 
     def _loop(self, loop: Loop, poses: dict[str, Array]) -> _Placed:
         """The loop at its successor's frame; z along its axis, x and y the axes of a universal one."""
@@ -372,7 +385,9 @@ class Structure:
             z = np.cross(x, y)
             z /= np.linalg.norm(z, axis=-1, keepdims=True)
             frame = np.stack([x, np.cross(z, x), z], axis=-1)
-        return _Placed(loop, (loop.predecessor, loop.successor), second[..., :3, 3], frame)
+        point = second[..., :3, 3]
+        points = point if loop.type in (*_SLIDING, LoopType.PLANAR) else first[..., :3, 3], point
+        return _Placed(loop, (loop.predecessor, loop.successor), points, frame)
 
     def _slid(self, placed: _Placed, pieces: list[list[Piece]], poses: dict[str, Array]) -> _Placed:
         """A slide between beams along it, as of a telescopic leg, is where they overlap, in the middle."""
@@ -392,7 +407,8 @@ class Structure:
                 return placed
             spans.append((np.min(ends, axis=0), np.max(ends, axis=0)))
         low, high = np.maximum(spans[0][0], spans[1][0]), np.minimum(spans[0][1], spans[1][1])
-        return placed._replace(point=placed.point + (0.5 * (low + high))[..., None] * axis)
+        point = placed.point + (0.5 * (low + high))[..., None] * axis
+        return placed._replace(points=(point, point))
 
     def _line(self, placed: _Placed, others: list[_Placed], cable: Cable) -> Line:
         """The line of a cable: between the joints of both links that are on the slide's axis."""

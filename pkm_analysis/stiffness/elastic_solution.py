@@ -67,18 +67,25 @@ class ElasticSystem:
     """The equations of a model. `motions` (..., 6, f) are the platform's possible twists.
 
     Of the others, `left_out` are held by no limb, and so by the platform's own branch (`Mobility`): those of `held`, if
-    they are known.
+    they are known. A slide's coordinate is in units of `length` [m], by default the size of the robot here.
 
     Raises:
         AnalysisError: the pose is singular: the platform moves though nothing gives way.
         DiffersError: so is one of several poses, or it has other internal loads or idle motions than another one.
     """
 
-    def __init__(self, model: ElasticModel, motions: Array, left_out: int = 0, held: Array | None = None) -> None:
+    def __init__(
+        self,
+        model: ElasticModel,
+        motions: Array,
+        left_out: int = 0,
+        held: Array | None = None,
+        length: float | None = None,
+    ) -> None:
         self.model = model
         self.poses = model.origin.shape[:-1]
         arms = [np.linalg.norm(node.point - model.origin, axis=-1).max() for node in model.nodes]
-        self.length = float(max(arms, default=1.0)) or 1.0
+        self.length = length or float(max(arms, default=1.0)) or 1.0
         self._coordinates()
         self._cycles()
         self.held: Array = self._loose(motions, left_out) if held is None else held

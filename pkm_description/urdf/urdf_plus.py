@@ -232,6 +232,7 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
                 command_interfaces=commands,
                 state_interfaces=tuple(e.get("name", "") for e in states) or ("position", "velocity"),
                 gear_ratio=_parameter(parameters, "gear_ratio", 1.0, label),
+                gear_correction=_parameter(parameters, "gear_correction", 1.0, label),
                 rotor_inertia=_parameter(parameters, "rotor_inertia", 0.0, label),
                 initial_value=initial,
                 effort_range=_effort_range(element, label),
@@ -244,6 +245,8 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
             if drives[name].rotor_inertia < 0.0 or drives[name].gear_ratio == 0.0:
                 problem = "rotor_inertia is negative or gear_ratio is zero"
                 raise DescriptionError(label, problem, "write rotor_inertia >= 0, gear_ratio not 0")
+            if not drives[name].gear_correction > 0.0:
+                raise DescriptionError(label, "gear_correction is not positive", "write one near 1, or leave it out")
     return drives, starts
 
 

@@ -363,7 +363,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
         ids.append(one)
     units = [section.number("gear", 1.0, (1e-6, 1e6)) * COUNTS / (2.0 * math.pi) for section in sections]
     zero = [section.number("count_zero", COUNTS / 2) for section in sections]
-    scale, homing = scale_of(sections, units, zero), homing_of(sections)
+    scale, homing = scale_of(sections, mechanism, units, zero), homing_of(sections, mechanism)
     limits = device_limits(file, mechanism, scale, homing)
     for section in sections:
         section.finish()

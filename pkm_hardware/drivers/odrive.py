@@ -549,7 +549,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
         units.append(section.number("gear", 1.0, (1e-6, 1e6)) / (2.0 * math.pi))
         for name, named in asked.items():
             named.append(section.text(name, "-").replace("-", ""))
-    scale, homing = scale_of(sections, units, [0.0] * len(sections)), homing_of(sections)
+    scale, homing = scale_of(sections, mechanism, units, [0.0] * len(sections)), homing_of(sections, mechanism)
     limits = device_limits(file, mechanism, scale, homing)
     for section in sections:
         section.finish()

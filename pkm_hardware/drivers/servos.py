@@ -268,7 +268,7 @@ def _pulses_and_scale(sections: Sequence[Section], mechanism: Mechanism) -> tupl
         zero.append(section.number("pulse_zero", 1500.0, (shortest, longest)))
         units.append(section.number("pulse_per_unit", bounds=(1e-3, 1e7)))
         _check_reach(section, (longest - shortest) / units[-1], units[-1], mechanism.joint_named[name].unit)
-    return np.array(pulses), scale_of(sections, units, zero)
+    return np.array(pulses), scale_of(sections, mechanism, units, zero)
 
 
 def _check_reach(section: Section, reach: float, per_unit: float, unit: str) -> None:

@@ -214,6 +214,12 @@ def test_drives_in_a_cyclic_order_are_told_from_a_turned_instrument() -> None:
     assert not any("in the order" in note for note in turned.notes)
 
 
+def test_swapped_columns_of_a_planar_robot_are_not_taken_for_an_instrument_on_its_back() -> None:
+    mechanism, _, measurements = measured("five_bar", n=40, attitude=False)
+    with pytest.raises(MeasurementError, match="columns x and y look swapped"):
+        calibrate(mechanism, replace(measurements, position=measurements.position[:, [1, 0, 2]]))
+
+
 def test_a_measuring_frame_of_its_own_is_found() -> None:
     mechanism, _, measurements = measured("gough_stewart", n=50, attitude=False)
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])

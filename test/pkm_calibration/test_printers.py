@@ -83,6 +83,7 @@ def test_widths_typed_as_distances_are_refused_by_name(tmp_path: Path, capsys: p
     assert main([str(simulated(wrong=OUTER).write(tmp_path)), "--json"]) == 3
     said = json.loads(capsys.readouterr().out)
     assert said["verdict"] == "refused"
+    assert said["interval95"] == {key: [None, None] for key in said["parameters"]}
     assert "OUTER_PILLAR_WIDTHS" in said["reasons"][0]
     assert "distance6" in said["reasons"][0]
     assert "widths of about 9.0 mm would be consistent" in said["reasons"][0]

@@ -17,7 +17,7 @@ from pkm_control.controllers.force_task import read_force_file
 from pkm_control.conveyor.conveyor import read_conveyors
 from pkm_control.keep_out import read_keep_outs
 from pkm_control.tool import read_tools
-from pkm_description import PkmError
+from pkm_description import PkmError, load_mechanism
 from pkm_hardware.machine_file import homing_of, read_machine_file, scale_of
 from pkm_runtime.errors import ConfigurationError
 
@@ -61,8 +61,9 @@ conveyors:
 def read_machine(path: str) -> None:
     file = read_machine_file(path)
     sections = list(file.actuators.values())
-    scale_of(sections, [1.0] * len(sections), [0.0] * len(sections))
-    homing_of(sections)
+    five_bar = load_mechanism("five_bar")  # two drives
+    scale_of(sections, five_bar, [1.0] * len(sections), [0.0] * len(sections))
+    homing_of(sections, five_bar)
 
 
 READERS: dict[str, tuple[Callable[[str], Any], str]] = {
