@@ -24,6 +24,8 @@ from pkm_description.urdf.xml_text import check_length, read_file, root_tag
 from pkm_runtime.errors import shortened
 
 _DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
+_CONTENTS = re.compile(r'^(#define \w+_CONTENTS) "([\w ]*)".*$', re.MULTILINE)
+_WRITTEN = re.compile(r"^.*Written by pkm export, .*\n?", re.MULTILINE)
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
 
 
@@ -175,15 +177,29 @@ def digest_of(mechanism: Mechanism) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def contents_of(header: str, *others: str) -> str:
+    """Digests of the files of exported code, without the lines that have them and that say who wrote the files."""
+    texts = (_WRITTEN.sub("", _CONTENTS.sub(r'\1 ""', text)) for text in (header, *others))
+    return " ".join(hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts)
+
+
 def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
-    """One line on the code in a folder of `pkm export`: of this description, or `DescriptionError`."""
+    """One line on the code in a folder of `pkm export`: of this description, as exported, or `DescriptionError`."""
     files = sorted([*Path(folder).glob("*.h"), *Path(folder).glob("src/*.h")])
     headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in files}
     found = {file: match[1] for file, text in headers.items() if (match := _DIGEST.search(text))}
     if not found:
         raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder of the export")
+    again = f"export it again: pkm export {mechanism.name} --to c -o {folder}"
     for file, digest in found.items():
         if digest != digest_of(mechanism):
-            where, problem = str(file), f"it was made from another description than the current one of {mechanism.name}"
-            raise DescriptionError(where, problem, f"export it again: pkm export {mechanism.name} --to c -o {folder}")
+            problem = f"it was made from another description than the current one of {mechanism.name}"
+            raise DescriptionError(str(file), problem, again)
+        written = _CONTENTS.search(headers[file])
+        if written is None:
+            raise DescriptionError(str(file), "it does not say what was exported: an older release made it", again)
+        code = [file.with_suffix(ending) for ending in (".h", ".c", ".hpp")]
+        for one, known in zip(code, written[2].split(), strict=False):
+            if one.exists() and contents_of(one.read_text(encoding="utf-8", errors="replace")) != known:
+                raise DescriptionError(str(one), "it was edited since the export", again)
     return f"{', '.join(map(str, found))}: made from this description"

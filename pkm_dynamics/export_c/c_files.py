@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_description.load import contents_of
 from pkm_description.rotations import pose_distance
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_parts import (
     CLOSED_STEPS,
     CMAKE,
-    ITERATED_OPEN_STEPS,
     JOINTS_ALONG,
     OPEN_STEPS,
     README,
@@ -40,7 +40,7 @@ from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
 from pkm_kinematics.forward.along_path import CLEARLY
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STEP
 from pkm_kinematics.kernels.path.follow import CONTRACTION
-from pkm_kinematics.kernels.position.closures import CLOSED
+from pkm_kinematics.kernels.position.closures import CLOSED, DEPENDENT
 from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, ROUNDING
 from pkm_kinematics.kernels.position.solve_poses import FARTHEST, INSIDE
 from pkm_kinematics.kernels.records import CLOSED_FORM
@@ -68,12 +68,14 @@ class CFiles:
     @property
     def files(self) -> dict[str, str]:
         """Text of each file."""
-        name = self.name
+        name, header, source = self.name, self.header.text(), self.source()
         states = states_of(self.dynamics)
+        plus_plus = cpp_header(name, self.scalar.real, [*PROTOTYPES, *self.header.near_prototypes], STATUSES)
+        contents = contents_of(header, source, plus_plus)
         return {
-            f"{name}.h": self.header.text(),
-            f"{name}.hpp": cpp_header(name, self.scalar.real, [*PROTOTYPES, *self.header.near_prototypes], STATUSES),
-            f"{name}.c": self.source(),
+            f"{name}.h": header.replace('_CONTENTS ""', f'_CONTENTS "{contents}" /* digests of .h, .c and .hpp */'),
+            f"{name}.hpp": plus_plus,
+            f"{name}.c": source,
             f"{name}_test.c": test_source(name, states, self.engine.actuated_column, self.single, self.robot.iterated),
             "CMakeLists.txt": re.sub(r"\bNAME|(?<=_)NAME", name, CMAKE),
             "README.md": self.read_me(),
@@ -221,7 +223,7 @@ class CFiles:
         k, home, size = self.kinematics, self.engine.home_joints, self.engine.size
         curve = self.engine.from_home.curve(home) if self.robot.turning else None
         if curve is None:
-            return [C["TURNING_REACH"] if self.robot.turning else C["FOLLOW"]]
+            return [C["TURNING_REACH"]] if self.robot.turning else [C["ALONG"], C["FOLLOW"]]
         apart: list[NDArray[Any]] = []
         for pose in curve.poses:  # which has most of them twice, as it goes to both sides
             if not apart or pose_distance(pose, np.array(apart), size).min() > BETWEEN * size:
@@ -311,8 +313,8 @@ class CFiles:
             .replace("NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step))
         )
         by_rates, rates = robot.turning or robot.m > robot.n, 6 if robot.turning else robot.m
-        opened = ITERATED_OPEN_STEPS if robot.iterated else OPEN_STEPS
-        for word, c in (opened if robot.turning else CLOSED_STEPS).items():
+        text = text.replace("TRACK\n", self._track_graph() if robot.turning else C["TRACK"])
+        for word, c in (OPEN_STEPS if robot.turning else CLOSED_STEPS).items():
             text = text.replace(word, c)
         text = self._along(text)
         at = text.index("/* Newton's method from `pose`")
@@ -337,6 +339,29 @@ class CFiles:
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
         return self.text("\n".join([*self._forward_tables(places), text]))
+
+    def _track_graph(self) -> str:
+        """The way on all joints, where the motion space turns."""
+        robot, bodies = self.robot, self.engine.tables.bodies
+        turns = [*(bodies["prismatic"][i] == 0 for i in robot.passive), 0, 0, 0, 1, 1, 1]
+        tables = [
+            self.scalar.table("static const int", "passive", bodies["column"][robot.passive]),
+            self.scalar.table("static const int", "graph_turns", turns),
+        ]
+        text = C["TRACK_GRAPH"].replace("GRAPH\n", self._body("graph", "pose, q, gap, J", robot.graph()) + "\n", 1)
+        words = {
+            "EQUATIONS": str(int(self.engine.tables.closures["rows"].sum())),
+            "UNKNOWNS": str(len(turns)),
+            "PASSIVE": str(len(robot.passive)),
+            "IDLE": str(self.kinematics.mechanism.mobility.idle),
+            "DEPENDENT": self.scalar.number(1e-5 if self.single else DEPENDENT),
+            "SINGULAR_BELOW": f"{self.name.upper()}_SINGULAR_BELOW",
+            "CLOSED": self.scalar.number(1e-4 if self.single else CLOSED),
+            "SIZE": self.scalar.number(float(self.engine.size)),
+        }
+        for word, value in words.items():
+            text = re.sub(rf"\b{word}\b", value, text)
+        return "\n".join([*tables, C["ALONG"], text])
 
     def _forward_tables(self, places: LimbPlaces) -> Iterator[str]:
         table, turning = self.scalar.table, self.engine.actuated_turning

@@ -36,17 +36,21 @@ OPEN_STEPS = {
                 return same_side(&first, &step);
         }""",
     "STEP_OPEN": """
-    REAL open; /* what limbs are open by, or this step: 1 where it just counts as none */""",
-    "IN_ROOM": "",
-}
-ITERATED_OPEN_STEPS = {
-    **OPEN_STEPS,
-    "STEP_OPEN": OPEN_STEPS["STEP_OPEN"]
-    + """
-    REAL room;   /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
+    REAL open; /* what limbs are open by, or this step: 1 where it just counts as none */
+    REAL room; /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
     "IN_ROOM": " && first.length < step.room",
 }
+START_JOINTS = """\
+    int status = positions(at, side, start_of_mode[0], q);
+    if (status != PKM_OK && into_space(side, at) == PKM_OK)
+        status = positions(at, side, start_of_mode[0], q);
+    if (status != PKM_OK)
+        return status;
+"""
 JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without
+    ("ALL_JOINTS", ", kept[JOINTS]", ", q[JOINTS]"),
+    ("KEEP_JOINTS", "    for (int i = 0; i < JOINTS; i++)\n        kept[i] = q[i];\n", ""),
+    ("START_JOINTS", "    for (int i = 0; i < JOINTS; i++)\n        q[i] = kept[i];\n", START_JOINTS),
     ("Q_IN ", "const REAL q[], ", ""),
     ("Q_OUT ", "REAL q[], ", ""),
     ("STEP_AT(", "step_at(", "newton_step("),

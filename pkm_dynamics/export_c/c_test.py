@@ -20,7 +20,8 @@ from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 STATES = 1000
 NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward kinematics begins
 # Bound on the error over the largest number of an answer, for doubles and floats. Where the condition of what is solved
-# (of the limbs twice, as rates and accelerations do, and of the drives) is above WELL: so many roundings times that.
+# (of the limbs and what they hold twice, as rates and accelerations do, and of the drives, or by inertia again of what
+# limbs hold) is above WELL: so many roundings times that.
 DOUBLE, SINGLE, WELL, ROUNDINGS = 1e-12, 1e-4, 20.0, 200.0
 MEANINGLESS = 0.1  # bound from which on a state is left out
 DRIVES = ("forward", "inverse_dynamics", "gravity", "margins")  # functions that solve for the drives
@@ -44,8 +45,10 @@ class States(NamedTuple):
     def bound(self, name: str, single: bool = False) -> Array:
         """Largest error (n,) of a function's answers; infinite where it would be `MEANINGLESS`."""
         limbs, drives = np.nan_to_num(self.answers["margins"]).T
+        hold = self.given["hold"][:, 0]
+        last = drives if name in DRIVES else hold if name == "direct_dynamics" else 1.0
         with np.errstate(divide="ignore"):
-            condition = 1.0 / (limbs * limbs * (drives if name in DRIVES else 1.0))
+            condition = 1.0 / ((limbs * hold) ** 2 * last)
         bar, eps = (SINGLE, np.finfo(np.float32).eps) if single else (DOUBLE, np.finfo(float).eps)
         bound = np.where(condition <= WELL, bar, np.maximum(bar, ROUNDINGS * eps * condition))
         return np.where(bound < MEANINGLESS, bound, np.inf)
@@ -76,6 +79,7 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
         "acceleration": acceleration,
         "effort": rng.normal(size=(n, m)),
         "near": near,
+        "hold": np.ones((n, 1)),
     }
     mode, at_home = np.arange(n, dtype=np.int64) % kinematics.n_modes, 0
     if kinematics.engine.iterated:  # in home's mode where another leaves the ranges of the joints
@@ -92,6 +96,9 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
     for k in np.unique(mode):
         rows = np.flatnonzero(mode == k)
         for name, found, code in _answers(dynamics, int(k), {what: values[rows] for what, values in given.items()}):
+            if name == "hold":
+                given["hold"][rows, 0] = found
+                continue
             if name == "scale":
                 given["effort"][rows] *= found
                 continue
@@ -111,6 +118,8 @@ def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator
     yield "jacobian", known.jacobian.reshape(len(pose), -1), code
     found = dynamics.inverse(at, twist, acceleration)
     yield "inverse_dynamics", found.effort, found.status
+    if not kinematics.constant_space:  # how firmly limbs hold what the platform cannot do
+        yield "hold", np.nan_to_num(np.minimum(at.singularity.constraint_hold, 1.0)), code
     both = np.stack([known.regularity, found.condition], 1)
     yield "margins", both, code
     held = dynamics.inverse(at)
@@ -148,7 +157,8 @@ static const int solves_drives[FUNCTIONS] = {{{drives_solved}}};
 static const int expected[STATES][FUNCTIONS + 1] = {{
 {codes}
 }};
-/* Pose, twist, acceleration, efforts, where the forward kinematics begins; answers of the functions. */
+/* Pose, twist, acceleration, efforts, where the forward kinematics begins, how firmly limbs hold what the platform
+   cannot do; answers of the functions. */
 static const {real} states[STATES][{width}] = {{
 {table}
 }};
@@ -166,8 +176,9 @@ static {real} *actuated_of(int i, const {real} joints[], {real} actuated[])
 static void compare(int f, int i, int status, const {real} found[], const {real} wanted[], int n, {real} least)
 {{
     const {real} *margins = states[i] + {margins};
-    const double limbs = (double)margins[0], drives = solves_drives[f] ? (double)margins[1] : 1.0;
-    const double divisor = limbs * limbs * drives, smallest = ROUNDINGS * EPSILON / MEANINGLESS;
+    const double hold = (double)states[i][{hold}], limbs = (double)margins[0] * hold;
+    const double last = solves_drives[f] ? (double)margins[1] : f == {direct} ? hold : 1.0;
+    const double divisor = limbs * limbs * last, smallest = ROUNDINGS * EPSILON / MEANINGLESS;
     double top = (double)least, off = 0.0;
     if (status != expected[i][f] && expected[i][f] == PKM_OK) {{
         if (status == PKM_SINGULAR && !(divisor > smallest)) {{
@@ -246,7 +257,7 @@ int main(void)
     return failed;
 }}
 """
-PARTS = ("pose", "twist", "acceleration", "effort", "near")  # columns of a state, before the answers
+PARTS = ("pose", "twist", "acceleration", "effort", "near", "hold")  # columns of a state, before the answers
 CALLS = {
     "inverse": "s + POSE, mode, actuated, found",
     "forward": "actuated_of(i, answer, actuated), s + NEAR, found",
@@ -304,6 +315,8 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         epsilon="FLT_EPSILON" if single else "DBL_EPSILON",
         drives_solved=", ".join(str(int(what in DRIVES)) for what in CALLS),
         margins=places["margins"],
+        hold=places["hold"],
+        direct=list(CALLS).index("direct_dynamics"),
         at_home=states.at_home,
         names=names,
         codes=codes,

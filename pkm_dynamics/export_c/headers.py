@@ -217,7 +217,7 @@ TURNING = """\
  * must be rounding, and is taken off; an acceleration is moved to the nearest one that is possible at that twist,
  * rotations at the characteristic length; PKM_INVALID_INPUT where it misses that by more than 5 %. The Jacobian counts
  * for possible twists alone: what it gives to others has no meaning. Where the limbs' constraints are nearly dependent,
- * dynamics and margins are PKM_NOT_CONNECTED, and the forward kinematics is PKM_SINGULAR.
+ * dynamics and margins are PKM_NOT_CONNECTED.
 """
 LIMBS = "struct NAME_limbs *limbs"
 FORWARD_ALONG = f"const REAL actuated[], REAL pose[7], {LIMBS}"
@@ -303,6 +303,7 @@ class Header:
 
 #define {upper}_VERSION "{release()}"
 #define {upper}_DIGEST "{self.digest}"
+#define {upper}_CONTENTS ""
 #define {upper}_N_JOINTS {len(joints)}
 #define {upper}_N_ACTUATED {len(k.actuated_names)}
 #define {upper}_N_MODES {k.n_modes}

@@ -60,7 +60,7 @@ static REAL way_to(const REAL pose[7], const REAL h[7], REAL way[6])
     const REAL shift = SQRT(way[0] * way[0] + way[1] * way[1] + way[2] * way[2]) / SIZE;
     return larger(larger(shift, FABS(k) * sine), TINY);
 }
-//// FOLLOW
+//// ALONG
 /* The pose at a part of the way from h. */
 static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
 {
@@ -75,7 +75,7 @@ static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
     pose[5] = c * h[5] + d * h[6] + a * h[4] - b * h[3];
     pose[6] = c * h[6] - a * h[3] - b * h[4] - d * h[5];
 }
-
+//// FOLLOW
 /* Takes the joints of the limbs from a pose straight to another, both in the motion space. */
 static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[], REAL q[], REAL found[2])
 {

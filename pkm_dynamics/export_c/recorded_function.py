@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from math import inf
 from typing import Any
 
 import numpy as np
 
+from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import read_angles, turn_from_home
-from pkm_kinematics.kernels.position.closures import CLOSED, closed, invert_block, turned_over
+from pkm_kinematics.kernels.position.closures import CLOSED, closed, inverse_by_rows, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -25,14 +27,14 @@ from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import is_off_space, onto_space
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_kinematics.kernels.regularity import is_regular, solve_three
+from pkm_kinematics.kernels.regularity import factorise, is_regular, solve_three, turn_back
 from pkm_kinematics.lean_kinematics import pose_near_home
 from pkm_kinematics.recordings_at_home import FIRM, RecordedSpace, pose_inputs, some_numbers
 from pkm_kinematics.solve.possible_twists import ASTRAY
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.codegen import Tape, loose, trace
 from pkm_runtime.codegen.c_code import CCode, Part, identifier
-from pkm_runtime.codegen.tape import Number, Term, call, extreme
+from pkm_runtime.codegen.tape import Number, Term, call, extreme, value
 from pkm_runtime.errors import PkmError
 
 SINGULAR_SINGLE = 1e-4  # a margin below which a matrix of floats is singular
@@ -100,6 +102,23 @@ def read_angles_without_branch(bodies: Any, state: Any, start: int, stop: int) -
             me.q = q + TAU * call("floor", (me.q - q) / TAU + 0.5)
 
 
+def inverse_by_reflections(work: Any, at: int, m: int, n: int, to: int, idle: int) -> Number:
+    """`inverse_by_rows` in two thirds of the operations, where no joint is idle."""
+    if idle:
+        return trace(inverse_by_rows)(work, at, m, n, to, idle)
+    A = np.array(work[at : at + m * n], dtype=object).reshape(m, n)
+    squares = (A * A).sum(axis=0)
+    inverse, weights, inverted = np.zeros((n, n), dtype=object), np.zeros(n, dtype=object), 0.0
+    if not value(trace(factorise)(A, m, n, inverse, weights)) > 0.0:
+        return 0.0
+    for j in range(n):
+        row = np.array([*inverse[j], *[0.0] * (m - n)], dtype=object)
+        trace(turn_back)(A, m, n, weights, row)
+        work[to + j * m : to + j * m + m] = list(row)
+        inverted = inverted + squares[j] * sum(x * x for x in row)
+    return call("sqrt", n / inverted)
+
+
 class ExportError(PkmError):
     """A robot that an outlet cannot express."""
 
@@ -123,6 +142,7 @@ class RobotFacts:
         self.instead: list[tuple[Any, Callable[..., Any]]] = [
             (read_angles, read_angles_without_branch),
             (solve_three, lambda A, b, x: 0.0),  # Householder's reflections, which serve every pose
+            (inverse_by_rows, inverse_by_reflections),
         ]
         if single:
             self.instead += [
@@ -136,11 +156,21 @@ class RobotFacts:
                 "a limb solved by iteration may slide through its joint and come out on the other side; "
                 "use the Python package",
             )
-            self.solved = np.asarray(self.kinematics.inverse(self.pose, mode=0).joints)
+            self.solved = self.at_home
             self.expect(bool(np.isfinite(self.solved).all()), "its limbs do not reach the poses beside home")
         self.expect(
             not (self.one_way and self.m == self.n), "its drives only pull, or only push, and none is redundant"
         )
+
+    @cached_property
+    def at_home(self) -> Array:
+        """Joints (n_joints,) at the pose near home where functions are recorded."""
+        return np.asarray(self.kinematics.inverse(self.pose, mode=0).joints)
+
+    @property
+    def passive(self) -> list[int]:
+        """Bodies of limbs whose joints are not driven."""
+        return [i for i in range(2, len(self.tables.bodies)) if self.tables.bodies["actuator"][i] < 0]
 
     @property
     def one_way(self) -> bool:
@@ -281,10 +311,10 @@ class RecordedFunction:
                         tape.decide("<", off, robot.inside * size)
                 self.trace(place_chain)(self.model, self.data, platform.R, platform.p)
 
-    def limbs(self, joints: bool) -> None:
-        """Solve the limbs, on request with the angles of all joints."""
+    def limbs(self, joints: bool, firm: bool = True) -> None:
+        """Solve the limbs, on request with the angles of all joints; `firm` as in `take_joints`."""
         if self.robot.iterated:
-            self.take_joints(len(self.model.blocks))
+            self.take_joints(len(self.model.blocks), firm=firm)
             return
         if joints:
             start = self.joints_from("start", self.robot.engine.home_joints)
@@ -305,8 +335,11 @@ class RecordedFunction:
             me.q = q[body.column]
         return q
 
-    def take_joints(self, blocks: int, closes: Callable[[Any, Number], Any] | None = None) -> None:
-        """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed."""
+    def take_joints(self, blocks: int, closes: Callable[[Any, Number], Any] | None = None, firm: bool = True) -> None:
+        """Place the bodies of the first blocks by joint positions that are given, whose loops must be closed.
+
+        With `firm`, parts of limbs that are nearly singular by themselves are refused.
+        """
         self.joints_from("q", self.robot.solved)
         for block in self.model.blocks[:blocks]:
             self.place_block(block)
@@ -314,7 +347,7 @@ class RecordedFunction:
             gap = self.trace(write_block_rows)(closures, block, self.data.state, rows)
             (closes or self.trace(closed))(block, gap)
             self.trace(turned_over)(closures, block, self.data.state)
-            if self.robot.engine.divided and block.solver != CLOSED_FORM:
+            if firm and self.robot.engine.divided and block.solver != CLOSED_FORM:
                 self.tape.decide(">", self.trace(invert_block)(self.model, self.data, block), BLUNT)
 
     def place_block(self, block: Any) -> None:

@@ -27,7 +27,15 @@ from pkm_kinematics.kernels.model_and_data import FACTORS, VECTORS
 from pkm_kinematics.kernels.path.fixed_steps import SETTLED, newton_in_fixed_steps
 from pkm_kinematics.kernels.path.follow import TWIST, actuator_error, correction
 from pkm_kinematics.kernels.position.closed_form import solve_closed_form
-from pkm_kinematics.kernels.position.closures import CLOSED, block_jacobian, closed, invert_block
+from pkm_kinematics.kernels.position.closures import (
+    CLOSED,
+    LENGTHS,
+    block_jacobian,
+    closed,
+    inverse_by_rows,
+    invert_block,
+    turned_over,
+)
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     ROUNDED,
@@ -37,22 +45,22 @@ from pkm_kinematics.kernels.position.positions import (
 )
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.rates.motion import move_platform, velocities
-from pkm_kinematics.kernels.rates.motion_space import onto_space
+from pkm_kinematics.kernels.rates.motion_space import limb_system, onto_space
 from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, orientation, turn_back
 from pkm_kinematics.recorded_tracking import SMALL
-from pkm_kinematics.recordings_at_home import some_numbers
+from pkm_kinematics.recordings_at_home import inverse_in_fixed_order, some_numbers
 from pkm_kinematics.solve.position_solver import EXACT, TORN
 from pkm_runtime.codegen import trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 SMALL_SINGLE = 1e-5  # of floats: what counts as no step where the motion space turns
 
-# Longest step of the forward kinematics where limbs are iterated, in rad and of the characteristic length, over the
-# reciprocal condition of constraints and limbs: so it leaps over no singularity of theirs to another way, on which
-# limbs close just as well. With 0.5, 8 of 1,500 random calls of the Carpal wrist end elsewhere than in Python, with
-# 0.25 2, with 0.1 none.
+# Longest step of the forward kinematics on the pose alone where the motion space turns, in rad and of the
+# characteristic length, over the reciprocal condition of constraints and limbs: so it leaps over no singularity of
+# theirs to another way, on which limbs close just as well. With 0.5, 8 of 1,500 random calls of the Carpal wrist ended
+# elsewhere than in Python, with 0.25 2, with 0.1 none. Longer ways are followed on all joints.
 ROOM = 0.1
 
 
@@ -128,8 +136,10 @@ class RecordedRobot(RobotFacts):
             me.c, me.s = call("cos", me.q), call("sin", me.q)
         bounds = (1e-4, 1e-3) if under_way else (1e-4, 1e-5) if self.single else (ROUNDED, SETTLED)
 
+        quick = [*self.instead, (inverse_by_rows, inverse_in_fixed_order)]
+
         def in_fixed_steps(*block: Any) -> Any:
-            return f.trace(newton_in_fixed_steps)(*block, *bounds)
+            return trace(newton_in_fixed_steps, quick)(*block, *bounds)
 
         instead = [*self.instead, (solve_newton, in_fixed_steps)]
         if self.turning or under_way:  # how open they are says whether the pose is a possible one
@@ -295,6 +305,43 @@ class RecordedRobot(RobotFacts):
         f.end("margins", "singular", ("margins[0]", regularity), ("margins[1]", condition))
         return f
 
+    def graph(self) -> RecordedFunction:
+        """Gaps of all closures, by joints and a pose that need not close them, and their rates (equations, unknowns).
+
+        Unknown are the joints that are not driven, and a twist of the platform; what holds a direction counts as an arc
+        at the robot's size.
+        """
+        f = RecordedFunction(self)
+        f.place_checked(joints=False)
+        f.joints_from("q", self.at_home)
+        model, data, passive, gaps = f.model, f.data, self.passive, []
+        rates = np.zeros((0, len(passive) + 6), dtype=object)
+        for block in model.blocks:
+            f.place_block(block)
+            f.trace(write_block_rows)(model.closures, block, data.state, data.rows)
+            f.trace(turned_over)(model.closures, block, data.state)
+        for first, stop in self.tables.limbs:
+            start, closures = model.blocks[first].start, model.blocks[first].closure_start
+            last = model.blocks[stop - 1]
+            end, closures_end = last.start + last.count, last.closure_start + last.closure_count
+            rows = sum(model.blocks[b].rows for b in range(first, stop))
+            J, G = np.zeros((rows, end - start), dtype=object), np.zeros((rows, 6), dtype=object)
+            f.trace(limb_system)(model, data, closures, closures_end, start, J, G)
+            wide = np.zeros((rows, len(passive) + 6), dtype=object)
+            wide[:, len(passive) :] = G
+            for i in range(start, end):
+                if i in passive:
+                    wide[:, passive.index(i)] = J[:, i - start]
+            rates = np.concatenate([rates, wide])
+        for closure in model.closures:
+            for r in range(closure.rows):
+                unit = self.engine.size if r >= LENGTHS[closure.kind] else 1.0
+                row = closure.rows_at + r
+                gaps.append(unit * data.rows[row].gap)
+                rates[row] = unit * rates[row]
+        f.end("all closures, and their rates", "singular", *listed("gap", gaps), *listed("J", rates.flat))
+        return f
+
     def _on_the_way(self) -> RecordedFunction:
         f = RecordedFunction(self)
         f.place_checked(joints=False)
@@ -307,7 +354,7 @@ class RecordedRobot(RobotFacts):
         if self.turning:
             self.expect(f.open_limbs() < self.near_enough, "its limbs do not reach the poses beside home")
         else:
-            f.limbs(joints=False)
+            f.limbs(joints=False, firm=False)  # a step from there is
         self._errors(f)
         return f
 
@@ -360,9 +407,8 @@ class RecordedRobot(RobotFacts):
             if self.turning:
                 small = (SMALL_SINGLE if self.single else SMALL) * length
                 results.append(("step->open", extreme("worse", gap, far / small)))
-                if self.iterated:
-                    firm = extreme("min", regularity, space.condition)
-                    results.append(("step->room", ROOM * length * firm))
+                firm = extreme("min", regularity, space.condition)
+                results.append(("step->room", ROOM * length * firm))
             if m > n or self.turning:
                 rates = np.zeros((m, n), dtype=object)
                 f.trace(drive_rates)(f.data.system[0, :m], f.model.subspace, rates)

@@ -99,6 +99,9 @@ def _candidates(tables: Tables, block: Any) -> Iterator[None]:
         return
     closure = tables.closures[block["closure_start"]]
     chain = list(_bodies(block))
+    if len(chain) == 2 and closure["kind"] == records.SPHERICAL and _opposed(tables, block, closure):
+        yield
+        return
     if closure["successor"] == chain[-1] and closure["predecessor"] < block["start"]:
         _swap_sides(closure)
     if closure["predecessor"] != chain[-1] or closure["successor"] >= block["start"]:
@@ -110,6 +113,22 @@ def _candidates(tables: Tables, block: Any) -> Iterator[None]:
     yield from _laid_out(tables, block, closure, chain)
     if closure["kind"] == records.REVOLUTE and len(chain) > 1 and _put_wrist(tables, block, closure, chain[-1]):
         yield from _laid_out(tables, block, closure, chain[:-1])
+
+
+def _opposed(tables: Tables, block: Any, closure: Any) -> bool:
+    """Lay out a driver, and an arm of its own that turns on the successor's side; False for other pairs of bodies."""
+    bodies, pair = tables.bodies, (int(closure["predecessor"]), int(closure["successor"]))
+    if sorted(pair) != list(_bodies(block)) or any(bodies["parent"][i] in pair for i in pair):
+        return False
+    if bodies["actuator"][pair[1]] >= 0 > bodies["actuator"][pair[0]]:
+        _swap_sides(closure)
+        pair = pair[1], pair[0]
+    driver, arm = pair
+    block["tip"], block["elbow"] = closure["successor_point"], closure["predecessor_point"]
+    block["target"] = bodies["translation"][arm]
+    block["driver"], block["pointing"], block["pointing_count"] = driver, arm, 1
+    reaches = np.abs(block["tip"][:2]).max() > EXACT * float(block["size"])
+    return bool(bodies["prismatic"][arm] == 0 and reaches)
 
 
 def _laid_out(tables: Tables, block: Any, closure: Any, chain: list[int]) -> Iterator[None]:

@@ -8,8 +8,9 @@ closure sits on the platform, on a sphere the direction of its axis. The lift br
 target, or the plane to the target; the driver obeys one equation, the distance (on a sphere, the angle) from the
 pointing joint to the target; the pointing joint then aims at the target, and the extension makes up the distance. A
 wrist is a last joint whose axis meets that of the closure (a rod of a parallelogram between its short sides): the point
-where they meet is known, and is the target; the wrist then turns the closure's axes to each other. Vectors are tuples
-of three [m]; `sign` and `branch` pick one of two solutions.
+where they meet is known, and is the target; the wrist then turns the closure's axes to each other. Where a ball joins
+the driver to an arm that turns on the platform (RSR, PSR), that arm's axis is the target, and the arm points back at
+the driver's end. Vectors are tuples of three [m]; `sign` and `branch` pick one of two solutions.
 """
 
 from math import atan2, floor, sqrt
@@ -39,7 +40,7 @@ def turn_to(A, B, C, sign):
 @compiled
 def target_of(closures, block, state):
     """Where the chain has to get, base axes; on a sphere a direction."""
-    successor = state[closures[block.closure_start].successor]
+    successor = state[closures[block.closure_start].successor_anchor]
     there = rotate(successor.R, get(block.target))
     if block.spherical == 1:
         return there
@@ -215,6 +216,9 @@ def solve_closed_form(bodies, closures, block, state, branch):
         aim(bodies, block, state, target, d)
         place_body(bodies, state, block.extension)
     else:
+        if closures[block.closure_start].successor == block.pointing:
+            driver = state[block.driver]
+            target = add(get(driver.p), rotate(driver.R, get(block.elbow)))
         aim(bodies, block, state, target, d)
     if block.wrist >= 0:
         turn_wrist(bodies, closures, block, state)
