@@ -43,6 +43,8 @@ COMMANDS = {  # word: module, and what it does
     "completion": ("pkm_bringup.command_line.completion", "print what your shell needs to complete all this"),
 }
 
+_INTERRUPTED = 130  # exit code, as shells expect it
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand with its options, by default those of this process; the exit code, 2 for an unknown one."""
@@ -55,11 +57,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(COMMANDS)}"
         print(f"pkm: no such command as '{words[0]}'; {hint}", file=sys.stderr)
         return 2
+    code = _run(words)
+    if code == _INTERRUPTED:
+        exec(
+            ""
+        )  # Python, which was interrupted in text that it executed, would end by SIGINT: this makes it forget that
+    return code
+
+
+def _run(words: list[str]) -> int:
     try:
         return int(command(words[0]).main([_as_value(word) for word in words[1:]]))
     except KeyboardInterrupt:  # of a command that is not in the middle of a motion, or has not begun
         print(f"\npkm {words[0]}: interrupted; nothing more is done", file=sys.stderr)
-        return 130
+        return _INTERRUPTED
     except BrokenPipeError:  # a reader such as head has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
         return 141

@@ -247,3 +247,18 @@ def test_an_option_that_does_not_exist_is_one_line_with_the_nearest(capsys: pyte
         said = capsys.readouterr().err
         assert said.count("\n") == 1
         assert words in said
+
+
+def test_an_interruption_of_executed_text_ends_a_command_with_its_code(tmp_path: Path) -> None:
+    """Python notes it where it is raised, as in the making of a named tuple, and would end by SIGINT."""
+    program = (
+        "import sys, types\n"
+        "from pkm_bringup import cli\n"
+        "cli.command = lambda word: types.SimpleNamespace(main=lambda words: exec('raise KeyboardInterrupt'))\n"
+        "sys.exit(cli.main(['state']))\n"
+    )
+    (tmp_path / "asked.py").write_text(program)
+    command = [sys.executable, "-m", "asked"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60.0)
+    assert done.returncode == 130
+    assert done.stderr == "\npkm state: interrupted; nothing more is done\n"
