@@ -230,7 +230,8 @@ def read_ranges(texts: Sequence[str], tree: TreeModel, joints: Collection[str]) 
         name, _, ends = text.rpartition("=")
         low, colon, high = ends.partition(":")
         if not colon or name not in joints:
-            raise AnalysisError(about, "it cannot be read", f"write JOINT=A:B with one of {', '.join(sorted(joints))}")
+            problem = f"there is no joint {name!r}" if colon and name else "it cannot be read"
+            raise AnalysisError(about, problem, f"write JOINT=A:B with one of {', '.join(sorted(joints))}")
         wanted, (end, unit) = tree.joint_named[name].unit, read_number(high, about)
         start, own = read_number(low, about)
         found[name] = by_default(start, own or unit, wanted, size, about), by_default(end, unit, wanted, size, about)
@@ -402,8 +403,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         return _run(given)
-    except (PkmError, OSError) as error:
+    except PkmError as error:
         print(f"pkm transmission: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"pkm transmission: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
 
 

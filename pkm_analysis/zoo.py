@@ -334,8 +334,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.report:
             check_ending("report", given.report, (".md",))
         chosen = specimens(given.names, given.table)
-    except (PkmError, OSError) as error:
+    except PkmError as error:
         print(f"pkm zoo: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"pkm zoo: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     findings, missing = [], 0
     for one in chosen:

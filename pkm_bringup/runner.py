@@ -154,7 +154,8 @@ def only_one(namespace: str) -> IO[str]:
         file.close()
         raise PkmError(
             f"a robot already runs on these topics (process {number if number.isdigit() else 'unknown'}, "
-            f"domain {domain}, namespace '/{namespace.strip('/')}'); end it, or give this one a --namespace of its own"
+            f"domain {domain}, namespace '/{namespace.strip('/')}'); end it, or give this one a "
+            "--namespace or a ROS_DOMAIN_ID of its own"
         ) from error
     file.truncate(0)
     file.write(str(os.getpid()))

@@ -204,12 +204,12 @@ def _mode_options(p: argparse.ArgumentParser) -> None:
 
 def _read_mode(p: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
     end = words.index("--") if "--" in words else len(words)
-    before, labels = words[:end], words[end + 1 :]
-    if end < len(words) and not labels:
+    before, after = words[:end], words[end + 1 :]
+    if end < len(words) and not after:
         p.error("'--' ends the options, and no label follows; the working mode -- is 'pkm mode -- --'")
-    labels = [word for word in before if re.fullmatch(r"[+-]+", word)] + labels  # which argparse takes for options
-    given = p.parse_args([word for word in before if not re.fullmatch(r"[+-]+", word)])
-    labels = labels if given.label is None else [given.label, *labels]
+    labels = [word for word in before if re.fullmatch(r"[+-]+", word)]  # which argparse takes for options
+    given = p.parse_args([word for word in before if word not in labels])
+    labels += [*([] if given.label is None else [given.label]), *after]
     if len(labels) > 1:
         p.error(f"unrecognized arguments: {' '.join(labels[1:])}")
     given.label = labels[0] if labels else None

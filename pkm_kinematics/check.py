@@ -37,7 +37,7 @@ from pkm_kinematics.making import making
 from pkm_kinematics.status import Status
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_cosines, of_drives, of_misfits, of_singularity, of_units
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
-from pkm_runtime.errors import PkmError
+from pkm_runtime.errors import PkmError, UsageError
 from pkm_runtime.json_text import json_text
 
 MODES_SHOWN, REMARKS_SHOWN = 16, 4
@@ -92,9 +92,7 @@ def examine(
     except DescriptionError as error:
         report.verdicts.append(_refusal(error))
     except PkmError as error:
-        report.verdicts.append(
-            Verdict("error", f"robot {report.source}", None, str(error), "see the docs on descriptions")
-        )
+        report.verdicts.append(Verdict("error", f"robot {report.source}", None, *_told(error)))
     report.usable = not any(verdict.level == "error" for verdict in report.verdicts)
     return report
 
@@ -108,6 +106,13 @@ def _expanded(report: Report, source: str, arguments: Mapping[str, str] | None) 
         if "which has no value" in error.problem and path.is_file():
             report.verdicts += of_misfits(lambda slip: blamed(path, arguments, slip))
         raise
+
+
+def _told(error: PkmError) -> tuple[str, str]:
+    """Problem and remedy of what is no fault of the description."""
+    if isinstance(error, UsageError):
+        return error.problem, error.remedy
+    return str(error), "see the docs on descriptions"
 
 
 def _refusal(error: DescriptionError) -> Verdict:

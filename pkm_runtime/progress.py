@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 _SILENT_FOR = 2.0  # s; what takes longer says what it is
 _AGAIN_AFTER = 10.0  # s
-_LEAST = 1.0  # %: of less, nothing is to be foretold
+_LEAST = 20.0  # %: of less, nothing is to be foretold
 
 
 def time_left(words: str, spent: float) -> str:

@@ -168,6 +168,16 @@ class Membership:
         one, causes = self._requirement_of(code)
         return Stop("requirement", f"{one}{causes}")
 
+    def turning(self, code: int) -> str:
+        """The joint of a code that is the end of a range of more than a turn; empty for others."""
+        if not self._first.limit <= code < self._first.requirements[0]:
+            return ""
+        tables = self.robot.kinematics.tables
+        body = (code - self._first.limit) // 2
+        name, ends = tables.names[body], tables.bodies[body]
+        turns = self.robot.kinematics.engine.names.units[name] == "rad" and ends["upper"] - ends["lower"] > 2.0 * np.pi
+        return name if turns else ""
+
     def why(self, code: int, point: Array) -> str:
         """What stops the robot at a point (d,) [m, rad] with a code, and the value that breaks the condition."""
         for membership, angles in zip(self._turned, self.orientations, strict=True):

@@ -68,7 +68,8 @@ def in_si(number: float, unit: str, wanted: str, about: str) -> float:
         return number * scales[unit]
     if not unit:
         raise AnalysisError(about, f"{number:g} has no unit", f"write '{number:g} {wanted}'")
-    raise AnalysisError(about, f"{unit!r} is no unit of it", f"give it in {', '.join(filter(None, scales))}")
+    usual = "as a plain number or in %" if wanted == "1" else f"in {', '.join(filter(None, scales))}"
+    raise AnalysisError(about, f"{unit!r} is no unit of it", f"give it {usual}")
 
 
 def by_default(number: float, unit: str, wanted: str, size: float, about: str) -> float:

@@ -30,6 +30,7 @@ from pkm_analysis.workspace.border import (
 )
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_description.mechanism import Array
+from pkm_runtime.describable import listed
 from pkm_runtime.optional import optional_library
 from pkm_runtime.whole_files import whole
 
@@ -94,9 +95,19 @@ class Workspace(OverDomain):
         lines = [f"{100.0 * share:.3g} % of the border: {stop.text}" for stop, share in self.stopped_by]
         if (self.stops == SEAM).any():
             lines.append(f"no border: {self.membership.stop(SEAM).text}")
+        lines += self._turns
         lines += [self.caution] if self.caution else []
         lines += [self.membership.in_words, *([] if self.all_of_it else [self.shows])]
         return [*lines, f"border to {shown(self.tolerance, 'm', 2)}, {len(self.simplices)} facets"]
+
+    @property
+    def _turns(self) -> list[str]:
+        codes = np.unique(self.stops[(self.stops != INSIDE) & (self.stops != SEAM)])
+        names = dict.fromkeys(filter(None, (self.membership.turning(int(code)) for code in codes)))
+        if not names:
+            return []
+        where = "are counted on the straight path from home: what other paths reach is left out"
+        return [f"turns of {listed(names)} {where} (docs/methods.md)"]
 
     @cached_property
     def stopped_by(self) -> list[tuple[Stop, float]]:

@@ -69,12 +69,15 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
         raise DescriptionError(label, str(error), "correct the YAML at that line") from error
     if not isinstance(content, dict) or not content.keys() & KEYS:
         raise DescriptionError(label, "it defines no loop", f"write {' or '.join(sorted(KEYS))}, or give the URDF file")
-    found = [one for ending in (".urdf", ".urdf.xacro") if (one := path.with_name(path.stem + ending)).is_file()]
+    names = [str(content.get("urdf", "")), *(path.stem + ending for ending in (".urdf", ".urdf.xacro"))]
+    found = [one for name in filter(None, names) if (one := path.parent / name).is_file()][:1]
     folders = (path.parent, path.parent / "urdf", path.parent.parent / "urdf")
     found = found or next((there for folder in folders if (there := sorted(folder.glob("*.urdf")))), [])
     if len(found) != 1:
         problem = f"{len(found)} URDF files are in its folder" if found else "no URDF file is in its folder"
-        raise DescriptionError(label, problem, f"name the robot's {path.stem}.urdf")
+        raise DescriptionError(
+            label, problem, f"name the robot's {path.stem}.urdf, or write `urdf: FILE` into this one"
+        )
     reader = _Reader(read_xml(expanded(found[0]), f"file {found[0]}"), str(found[0]))
     try:
         _loops_of(reader, content, label)
@@ -298,7 +301,7 @@ def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
 
 def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     """The hinges and balls of loops as `loop_closures.yaml`, for the file that `to_tree` writes."""
-    lines: list[str] = []
+    lines = [f"urdf: {mechanism.name}.urdf"]
     for kind, key in IN_YAML.items():
         loops = [loop for loop in mechanism.loops if loop.type is kind]
         lines += [f"{key}:"] if loops else []
@@ -316,7 +319,8 @@ def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     others = [f"{one.name} ({one.type.value})" for one in mechanism.loops if one.type not in IN_YAML]
     others += [f"{one.name} (coupling of joints)" for one in couplings]
     notes = [f"left out, as this format has only hinges and balls: {', '.join(others)}"] if others else []
-    return "\n".join(lines) + "\n", [NAMELESS, *notes]
+    beside = f"it is read with {mechanism.name}.urdf beside it, which --to urdf -o {mechanism.name}.urdf writes"
+    return "\n".join(lines) + "\n", [NAMELESS, beside, *notes]
 
 
 def _plain(

@@ -56,6 +56,8 @@ def mobility(
     generic = max(nearby, key=lambda f: (f.constraints, -f.left_when_locked))
     generic_configuration = configurations[nearby.index(generic)]
     loose = _loose(model, generic_configuration, platform, actuated)
+    if generic.left_when_locked and not accept_singular:
+        _check_ends(model, platform, actuated)
     _check_actuators(generic, len(configurations), actuated, platform, accept_singular, loose)
     equations = sum(6 - loop.type.dof for loop in model.loops)
     # The kind of the degrees of freedom may differ at a regular home: the legs of a robot that turn there without
@@ -141,6 +143,28 @@ def _loose(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]
     moves, sizes, _ = np.linalg.svd(model.twist_map(platform, q) @ locked)
     free = int((sizes > RANK).sum())
     return ", ".join(axes(move.tolist(), signed=False) for move in moves.T[:free])
+
+
+def _check_ends(model: ClosureModel, platform: str, actuated: Sequence[str]) -> None:
+    """Refuse a drive whose limb, of several joints, ends before it comes to the platform."""
+    held = {platform} | {link for loop in model.loops for link in (loop.predecessor, loop.successor)}
+    above = {joint.child: joint for joint in model.joints}
+    for link in held.copy():
+        while (joint := above.get(link)) is not None:
+            link = joint.parent
+            held.add(link)
+    for joint in model.joints:
+        below = [joint.child]
+        for link in below:
+            below += [one.child for one in model.joints if one.parent == link]
+        alone = len(below) == 1 and joint.parent in held  # a wheel is no limb
+        if joint.name not in actuated or joint.child in held or alone:
+            continue
+        raise DescriptionError(
+            f'<link name="{below[-1]}">',
+            f"{below[-1]} ends nowhere, so the drive {joint.name} does not act on the platform",
+            "is its <loop> missing? Write one that joins it to another link, as other limbs have it",
+        )
 
 
 def _check_actuators(

@@ -42,7 +42,8 @@ class MotorLine:
     def __post_init__(self) -> None:
         """Refuse limits that are none."""
         if not (self.effort >= 0.0 and self.speed >= 0.0 and self.stall >= 0.0):
-            raise UsageError(str(self), "a limit is negative or no number", "give what holds both ways")
+            about = f"limits {self.effort:g}, {self.speed:g}, {self.stall:g} of a motor"
+            raise UsageError(about, "one is negative or no number", "give what holds both ways")
 
     @classmethod
     def of(cls, joint: Joint) -> MotorLine:

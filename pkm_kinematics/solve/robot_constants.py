@@ -313,7 +313,10 @@ class JointRanges:
             lower, upper = (float(ends[column]) for ends in self.limits)
             end = lower if q < lower else upper
             digits = next((n for n in range(4, 17) if f"{q:.{n}g}" != f"{end:.{n}g}"), 17)
-            sentences.append(f"joint '{name}' at {q:.{digits}g} {unit} is outside [{lower:.4g}, {upper:.4g}]")
+            back = q - np.sign(q - end) * 2.0 * np.pi
+            turned = f" ({back:.{digits}g} rad, a turn back, is inside)" if lower <= back <= upper else ""
+            turned = turned if unit == "rad" else ""
+            sentences.append(f"joint '{name}' at {q:.{digits}g} {unit} is outside [{lower:.4g}, {upper:.4g}]{turned}")
         return sentences
 
     def shares(self, joints: Array) -> Array:

@@ -420,6 +420,12 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "mobility 0",
         "too many degrees of freedom",
     ),
+    "limb without its loop": (
+        lambda: re.sub(r'<loop name="right_pin".*?</loop>', "", FIVE_BAR, flags=re.DOTALL),
+        '<link name="right_bar">',
+        "right_bar ends nowhere",
+        "is its <loop> missing?",
+    ),
     "wheel that spins on the platform": (
         insert(
             '<link name="wheel"/>'

@@ -169,7 +169,8 @@ def test_the_tree_and_its_yaml_are_the_robot(of_gallery, tmp_path):
     text = to_tree(mechanism)[0]
     assert "<loop" not in text
     (tmp_path / "five_bar.urdf").write_text(text)
-    file = tmp_path / "five_bar.yaml"
+    (tmp_path / "another.urdf").write_text("<robot name='another'/>")
+    file = tmp_path / "loops.yaml"
     file.write_text(to_yaml(mechanism)[0])
     back = load_mechanism(file, {"platform": mechanism.platform_link})
     assert {loop.name for loop in back.loops} == {loop.name for loop in mechanism.loops}

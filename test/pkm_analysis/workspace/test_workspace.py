@@ -125,6 +125,7 @@ def test_delta_with_all_limits_beside_its_inverse_kinematics() -> None:
 def test_what_stops_the_robot_is_so() -> None:
     a = analysis("five_bar")
     found = a.workspace(tolerance=1e-5)
+    assert "turns of left_arm, right_arm are counted on the straight path from home" in str(found)
     for stop, _ in found.stopped_by:
         code = next(c for c in np.unique(found.stops) if c and found.membership.stop(int(c)) == stop)
         stopped = found.corners[found.stops == code]
