@@ -106,7 +106,10 @@ def symmetric_of(six: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Young's and shear modulus [Pa], area [m^2], second moments about y and z, torsion constant `J` [m^4]."""
+    """Young's and shear modulus [Pa], area [m^2], second moments about y and z, torsion constant `J` [m^4].
+
+    `Ay` and `Az` [m^2] are the areas by which shear along the section's y and z gives way: infinite if it does not.
+    """
 
     E: float
     G: float
@@ -114,6 +117,8 @@ class Section:
     Iy: float  # resists bending across the plane of the axis and the section's y
     Iz: float  # resists bending in that plane
     J: float
+    Ay: float = np.inf
+    Az: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)

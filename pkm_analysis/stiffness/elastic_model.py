@@ -73,9 +73,10 @@ class BeamBetween(NamedTuple):
     @property
     def by_power(self) -> Array:
         """Of `compliance` the factors (3, 6, 6) of its length, of the square, and of the cube."""
-        E, G, A, Iy, Iz, J = (getattr(self.piece.section, name) for name in ("E", "G", "A", "Iy", "Iz", "J"))
+        names = ("E", "G", "A", "Iy", "Iz", "J", "Ay", "Az")
+        E, G, A, Iy, Iz, J, Ay, Az = (getattr(self.piece.section, name) for name in names)
         C = np.zeros((3, 6, 6))
-        C[0] = np.diag([1.0 / (E * A), 0.0, 0.0, 1.0 / (G * J), 1.0 / (E * Iy), 1.0 / (E * Iz)])
+        C[0] = np.diag([1.0 / (E * A), 1.0 / (G * Ay), 1.0 / (G * Az), 1.0 / (G * J), 1.0 / (E * Iy), 1.0 / (E * Iz)])
         C[1, 1, 5] = C[1, 5, 1] = 1.0 / (2 * E * Iz)
         C[1, 2, 4] = C[1, 4, 2] = -1.0 / (2 * E * Iy)
         C[2] = np.diag([0.0, 1.0 / (3 * E * Iz), 1.0 / (3 * E * Iy), 0.0, 0.0, 0.0])
@@ -83,7 +84,7 @@ class BeamBetween(NamedTuple):
 
     @property
     def compliance(self) -> Array:
-        """Displacement (..., 6, 6) of the end, the start held, per wrench there, in its axes: Euler-Bernoulli."""
+        """Displacement (..., 6, 6) of the end, the start held, per wrench there, in its axes."""
         (first, second, third), L = self.by_power, self.length[..., None, None]
         return np.asarray(L * first + L**2 * second + L**3 * third)
 

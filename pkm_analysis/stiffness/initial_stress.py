@@ -191,7 +191,7 @@ def _within(beam: BeamBetween, wrench: Array, origin: Array, forward: bool) -> A
         column += len(chosen)
     arm = -(start + L * share[:, None] * np.array([1.0, 0, 0]))
     moved = np.einsum("gij,gjk->gik", -np.array([skew(one) for one in arm]), turns)
-    moved[:, 0, :6] += L * at_ends[0] / (s.E * s.A)
+    moved[:, :, :6] += L * at_ends[:3] / np.array([s.E * s.A, s.G * s.Ay, s.G * s.Az])[:, None]
     pull = np.einsum("ij,gjk->gik", -skew(F), moved) - 0.5 * np.einsum("ij,gjk->gik", skew(M), turns)
     if not forward:  # from the end to the start
         turned = -turned

@@ -528,6 +528,7 @@ def structure_numbers(m: ElasticModel) -> dict[str, Any]:
                 "from": b.piece.start.tolist(),
                 "to": b.piece.end.tolist(),
                 **{name: float(getattr(b.piece.section, name)) for name in ("E", "G", "A", "Iy", "Iz", "J")},
+                **{name: finite(getattr(b.piece.section, name)) for name in ("Ay", "Az")},
                 "y": b.piece.y.tolist(),
                 "source": b.piece.source,
             }

@@ -42,6 +42,7 @@ _SECTIONS = (  # what is given, and what it may be given with
     (("width", "height"), ("thickness",)),
     (("A", "Iy", "Iz", "J"), ()),
 )
+_SHEAR = ("Ay", "Az")
 _NEEDS_AXIS = {LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR}
 # Tables are printed with few digits: a moment may miss by this part of the largest one.
 ROUNDING = 1e-4
@@ -182,8 +183,9 @@ def _beam(element: ET.Element, label: str) -> Beam:
         if np.linalg.norm(ends[1] - ends[0]) < ZERO_LENGTH:
             raise DescriptionError(label, "its length is zero", "write two different points, from and to")
     given = {name for needed, more in _SECTIONS for name in (*needed, *more) if element.get(name) is not None}
+    areas = {name: _positive(element, name, label) for name in _SHEAR if element.get(name) is not None}
     if not given:
-        if ends is not None or element.get("E") is not None:
+        if ends is not None or areas or element.get("E") is not None:
             problem = "its section is missing"
             remedy = "write radius, or width and height, or A, Iy, Iz and J; without from and to, its visuals define it"
             raise DescriptionError(label, problem, remedy)
@@ -209,7 +211,7 @@ def _beam(element: ET.Element, label: str) -> Beam:
     else:
         numbers = (sizes["A"], sizes["Iy"], sizes["Iz"], sizes["J"])
     E, G = moduli
-    return Beam(Section(E, G, *numbers), material, ends, y)
+    return Beam(Section(E, G, *numbers, **areas), material, ends, y)
 
 
 def _positive(element: ET.Element, attribute: str, label: str) -> float:

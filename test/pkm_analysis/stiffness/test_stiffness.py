@@ -14,6 +14,7 @@ import pytest
 
 from pkm_analysis import Analysis, AnalysisError
 from pkm_analysis.command_line.analyse import main
+from pkm_analysis.stiffness.elastic_model import BeamBetween
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem
 from pkm_analysis.stiffness.link_beams import Hung, Piece, body_of
 from pkm_analysis.stiffness.stiffness import Stiffnesses
@@ -336,3 +337,26 @@ def test_a_robot_without_masses_and_sections_is_rigid_and_says_so() -> None:
     on_drives = Analysis(mechanism, stiffness=1e6).stiffness()
     assert np.linalg.matrix_rank(on_drives.compliance, tol=1e-12) == 2
     assert not len(on_drives.vibrations.frequency)
+
+
+def test_a_beam_with_shear_areas_is_timoshenkos() -> None:
+    """Its stiffness matrix in closed form (Przemieniecki, 1968), and that of the whole robot."""
+    E, G, A, Iy, Iz, J, Ay, Az, L = 2e11, 8e10, 2e-3, 3e-6, 2e-6, 4e-6, 1.6e-3, 1.2e-3, 0.2
+    ends = np.zeros(3), np.array([L, 0.0, 0.0])
+    piece = Piece("l", *ends, Section(E, G, A, Iy, Iz, J, Ay, Az), np.array([0.0, 1, 0]), 0.01, "")
+    K = np.linalg.inv(BeamBetween((0, 1), piece).compliance)
+    for k, turn, sign, inertia, area in ((1, 5, -1.0, Iz, Ay), (2, 4, 1.0, Iy, Az)):
+        phi = 12.0 * E * inertia / (G * area * L**2)
+        assert phi > 0.1  # it matters
+        assert K[k, k] == pytest.approx(12.0 * E * inertia / (L**3 * (1.0 + phi)))
+        assert K[k, turn] == pytest.approx(sign * 6.0 * E * inertia / (L**2 * (1.0 + phi)))
+        assert K[turn, turn] == pytest.approx((4.0 + phi) * E * inertia / (L * (1.0 + phi)))
+    beam = '<beam material="steel" width="0.04" height="0.04" from="0 0 0" to="0.3 0 0" {}/>'
+    texts = [changed("delta", "limb1_arm", beam.format(more)) for more in ("", 'Ay="0.0013" Az="0.0013"')]
+    soft = [Analysis(load_mechanism(text)).stiffness() for text in texts]
+    added = soft[1].compliance - soft[0].compliance
+    assert np.linalg.eigvalsh(added[:3, :3])[0] > -1e-20
+    assert added[2, 2] > 0.0
+    assert added == pytest.approx(soft[1].shares["link", "limb1_arm"] - soft[0].shares["link", "limb1_arm"], abs=1e-18)
+    with pytest.raises(DescriptionError, match="section is missing"):
+        load_mechanism(changed("delta", "limb1_arm", '<beam material="steel" Ay="0.001"/>'))
