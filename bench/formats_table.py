@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.timing import words
 from pkm_description import load_mechanism
 from pkm_description.formats.convert import WRITERS
 from pkm_description.gallery import robot_names
@@ -40,6 +41,7 @@ def errors(name: str, kind: str) -> tuple[float, float]:
 
 def main() -> None:
     """Write the table."""
+    words(__doc__)
     rows = ["| format | robots | joints | efforts |", "|---|---|---|---|"]
     for kind in FORMATS:
         found = np.array([errors(name, kind) for name in robot_names()])

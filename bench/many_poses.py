@@ -13,12 +13,11 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[_name] = "1"
 
-import sys
 from time import process_time
 
 import numpy as np
 
-from bench.timing import pin_to_one_core
+from bench.timing import pin_to_one_core, words
 from pkm_analysis.analysed_robot import PoseEvaluator
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2
 from pkm_description import load_mechanism, robot_names
@@ -56,9 +55,10 @@ def rate(evaluator: PoseEvaluator, poses: Array, wanted: tuple[int, ...]) -> flo
 
 def main() -> None:
     """Print the table of some robots, of all without names."""
+    chosen = words(__doc__) or robot_names()
     pin_to_one_core()
     print("| robot | reach and limits [1/s] | and all margins [1/s] | in closed form |\n|---|---|---|---|")
-    for name in sys.argv[1:] or robot_names():
+    for name in chosen:
         kinematics = Kinematics(load_mechanism(name))
         if not kinematics.engine.constant_space:
             continue

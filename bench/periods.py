@@ -7,11 +7,11 @@ and a machine's step of 1 ms. A busy computer shows in the last column, not in t
 
 from __future__ import annotations
 
-import sys
 import time
 
 import numpy as np
 
+from bench.timing import words
 from pkm_bringup.main_job import planned, run_motion, simulated_loop
 from pkm_control.loop.control_loop import Period, switch_on
 from pkm_description import load_mechanism
@@ -44,7 +44,7 @@ def periods(name: str) -> np.ndarray:
 
 def main() -> None:
     """Print a line for each robot."""
-    for name in sys.argv[1:]:
+    for name in words(__doc__):
         fast, middle, slow = 1e6 * np.percentile(periods(name), (1, 50, 99))
         print(f"{name}: {fast:.0f} µs at best (1 %), median {middle:.0f} µs, 99 % below {slow:.0f} µs", flush=True)
 

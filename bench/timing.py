@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import process_time
@@ -72,3 +73,11 @@ def interleaved(*calls: Callable[[], object], repetitions: int = REPETITIONS, sp
 def _quartiles(values: list[float]) -> tuple[float, float]:
     quarters = statistics.quantiles(values, n=4)
     return quarters[0], quarters[2]
+
+
+def words(about: str | None) -> list[str]:
+    """The words of the command line; `--help` prints what a bench is `about`, and ends it."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(about)
+        raise SystemExit
+    return sys.argv[1:]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from bench.timing import words
 from pkm_description import load_mechanism
 from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_dynamics import Dynamics
@@ -39,5 +39,6 @@ def error(converter: str, name: str) -> float:
 
 
 if __name__ == "__main__":
-    for robot in sys.argv[2:] or ("five_bar", "planar_3rrr", "gough_stewart"):
-        print(f"{robot}: {error(sys.argv[1], robot):.1e}")
+    given = words(__doc__)
+    for robot in given[1:] or ("five_bar", "planar_3rrr", "gough_stewart"):
+        print(f"{robot}: {error(given[0], robot):.1e}")

@@ -13,7 +13,6 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -21,6 +20,7 @@ from statistics import median
 
 from distributed import LocalCluster
 
+from bench.timing import words
 from pkm_analysis import Analysis
 from pkm_description import load_mechanism
 from pkm_runtime.sweeps import Sweeps
@@ -48,7 +48,8 @@ def sharing_nothing() -> float:
 
 def main() -> None:
     """Print the seconds of both, and their ratio."""
-    robot, quantity, poses = [*sys.argv[1:], *("delta", "type2", "20000000")[len(sys.argv) - 1 :]][:3]
+    given = words(__doc__)
+    robot, quantity, poses = [*given, *("delta", "type2", "20000000")[len(given) :]][:3]
     mechanism = load_mechanism(robot)
     took: dict[int, list[float]] = {1: [], 2: []}
     with (

@@ -43,7 +43,7 @@ class MotorLine:
         """Refuse limits that are none."""
         if not (self.effort >= 0.0 and self.speed >= 0.0 and self.stall >= 0.0):
             about = f"limits {self.effort:g}, {self.speed:g}, {self.stall:g} of a motor"
-            raise UsageError(about, "one is negative or no number", "give what holds both ways")
+            raise UsageError(about, "a limit is negative or no number", "give what holds both ways")
 
     @classmethod
     def of(cls, joint: Joint) -> MotorLine:

@@ -76,6 +76,7 @@ class DynamixelDriver(Driver):
         self._missed = 0
         self._turn = 0
         self._last: Reading | None = None
+        self._armed = False  # the drives have had a watchdog, which a failure of their power resets
 
     def simulate(self, positions: Array) -> None:
         """Drives that reach their goals at once; they have no stops, so that none is found by running against one."""
@@ -98,14 +99,28 @@ class DynamixelDriver(Driver):
         except OSError as error:
             self.close()
             raise DeviceError(f"{self._name} cannot be opened exclusively: does another program use it?") from error
-        self._last, self._missed, self._changed, self.notice = None, 0, "", ""
+        before = self._last
+        self._missed, self._changed, self.notice = 0, "", ""
         self._unheard.clear()
         self._tell_all(STATUS_RETURN, _ANSWERS_ALL)
         if unknown := self._let_go():
             raise DeviceError(f"no answer of {_named(unknown)} on {self._name}: check power, id and baud rate")
+        cut = [self._armed and self._need(one, BUS_WATCHDOG, BUS_WATCHDOG + 1)[0] == 0 for one in self._ids]
         self._settle()
-        while self._last is None:
-            self._last = self._read()
+        while (now := self._read()) is None:
+            pass
+        if before is not None:
+            self._check_turns(cut, now.positions - before.positions)
+        self._last = now
+
+    def _check_turns(self, cut: Sequence[bool], moved: Array) -> None:
+        """Refuse drives whose power was `cut` and that `moved` by more than half a turn, (n_actuated,) [counts]."""
+        for one, off, by in zip(self._ids, cut, moved, strict=True):
+            if off and abs(by) > COUNTS / 2:
+                raise DeviceError(
+                    f"drive {one} on {self._name} reads {by / COUNTS:+.2f} turns from where it was: without power it "
+                    "has forgotten whole turns; bring its joint within the drive's own turn, and start the program anew"
+                )
 
     def close(self) -> None:
         """Close the port."""
@@ -132,7 +147,7 @@ class DynamixelDriver(Driver):
                 raise DeviceError(
                     f"drive {one} on {self._name} does not accept its own position as a goal; it would move"
                 )
-        self._on = True
+        self._on = self._armed = True
         for one in self._ids:
             self._write(one, TORQUE_ENABLE, 1, 1)
         self._unheard.clear()

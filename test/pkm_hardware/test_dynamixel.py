@@ -182,6 +182,18 @@ def test_a_drive_goes_no_faster_to_any_goal_than_its_actuator_may(
     np.testing.assert_array_equal([bus.value(one, PROFILE, 4) for one in IDS], profiles)
 
 
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_drive_without_power_forgets_its_turns(machine: DrivenMachine, bus: SimulatedDynamixels, cut: bool) -> None:
+    machine.activate()
+    machine.emergency_stop()
+    bus.stand(4, bus.position(4) + 4096)
+    if cut:
+        bus.put(4, WATCHDOG, 1, 0)
+    machine.reset()
+    assert machine.lifecycle is (Lifecycle.FAULT if cut else Lifecycle.INACTIVE)
+    assert ("drive 4" in machine.fault and "whole turns" in machine.fault) is cut
+
+
 @pytest.mark.parametrize(
     ("address", "value", "words"),
     [(VELOCITY_LIMIT, 10, "drive 3 .* at most 2.29 rev/min"), (MAX_POSITION, 2100, "drive 3 .* from 0 to 2100 counts")],
