@@ -22,8 +22,9 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_description.loops.closure import independent
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import skew
+from pkm_dynamics.distribution import meant
 from pkm_dynamics.inverse_and_direct import efforts_of
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_dynamics.problem import ACCELERATION, TWIST, WRENCH, Problem
@@ -46,6 +47,7 @@ from pkm_kinematics.status import Solution
 from pkm_runtime.errors import PkmError
 
 STEP = 1e-40
+AT_BOUND = 1e-9  # of the largest effort: what rounding leaves between an effort and the bound that holds it
 DEPENDENT = 1e-9  # of the longest column: what remains of a joint whose closures leave it free
 
 
@@ -78,12 +80,12 @@ def inverse_derivatives(problem: Problem) -> InverseDerivatives:
     k = problem.robot.kinematics
     if not k.constant_space and k.mechanism.mobility.left_out:
         raise PkmError(f"{k.mechanism.name}: no derivatives if the platform's branch rotates and carries load")
-    (efforts, _), status = efforts_of(problem), problem.status
+    (efforts, _), status = efforts_of(problem, meant(None, k.mechanism)), problem.status
     m, n = len(k.actuated_names), k.mobility
     out = np.full((len(problem), m, 3 * n), np.nan)
     for i in np.flatnonzero(status == Status.CONVERGED):
         try:
-            out[i] = _at(problem, int(i))
+            out[i] = _at(problem, int(i), efforts[i])
         except np.linalg.LinAlgError:
             status[i] = Status.SINGULAR
     problem.refuse_overflow(out)
@@ -92,8 +94,8 @@ def inverse_derivatives(problem: Problem) -> InverseDerivatives:
     return InverseDerivatives(problem.shaped(efforts), parts[0], parts[1], parts[2], problem.shaped(problem.status))
 
 
-def _at(problem: Problem, i: int) -> Array:
-    """Derivatives (m, 3 n) of the efforts at row i along the motion space (6, n) of pose, twist and acceleration."""
+def _at(problem: Problem, i: int, efforts: Array) -> Array:
+    """Derivatives (m, 3 n) of the efforts (m,) at row i along the motion space (6, n) of pose, twist, acceleration."""
     motion, S, bodies = problem.motions[i], problem.spaces[i], problem.model.bodies
     t, n = problem.robot.kinematics.tables, S.shape[1]
     swept = np.zeros((3 * n, len(bodies), 6))
@@ -107,8 +109,17 @@ def _at(problem: Problem, i: int) -> Array:
     V[n : 2 * n] += 1j * STEP * S.T
     A[2 * n :] += 1j * STEP * S.T
     joints = _determined(dense, t.blocks, bodies)
-    effort = _efforts(problem.robot, dense, joints, V, A, motion[WRENCH], S)
+    effort = _efforts(problem.robot, dense, joints, V, A, motion[WRENCH], S, efforts)
     return np.asarray(effort.imag / STEP).T
+
+
+def _at_bounds(mechanism: Mechanism, efforts: Array) -> NDArray[np.bool_]:
+    """Which actuators (m,) stay at a bound of their effort: only drives that pull, or push, share within bounds."""
+    if not mechanism.one_way_actuators.any():
+        return np.zeros(len(efforts), dtype=bool)
+    lower, upper = mechanism.effort_range
+    near = AT_BOUND * np.abs(efforts).max()
+    return np.asarray((efforts <= lower + near) | (efforts >= upper - near))
 
 
 def _determined(dense: Dense, blocks: NDArray[Any], bodies: NDArray[Any]) -> NDArray[np.int64]:
@@ -125,8 +136,16 @@ def _determined(dense: Dense, blocks: NDArray[Any], bodies: NDArray[Any]) -> NDA
 
 
 def _efforts(
-    robot: RobotModel, dense: Dense, joints: NDArray[np.int64], V: Complex, A: Complex, external: Array, S: Array
+    robot: RobotModel,
+    dense: Dense,
+    joints: NDArray[np.int64],
+    V: Complex,
+    A: Complex,
+    external: Array,
+    S: Array,
+    real: Array,
 ) -> Complex:
+    """Efforts (d, m); of the actuators that share, those at a bound of the real efforts (m,) stay there: 0 here."""
     k = robot.kinematics
     d, width = len(V), len(joints)
     J, G = dense.J[:, :, joints - 2], dense.G
@@ -168,6 +187,9 @@ def _efforts(
     Ka = K[:, order]
     if Ka.shape[1] == Ka.shape[2]:
         return np.asarray(np.linalg.solve(np.swapaxes(Ka, 1, 2), b[:, :, None])[:, :, 0])
+    bounded = _at_bounds(k.mechanism, real)
+    b = b - np.einsum("dmc,m->dc", Ka[:, bounded], real[bounded])
+    Ka[:, bounded] = 0.0
     least = np.linalg.solve(np.swapaxes(Ka, 1, 2) @ Ka, b[:, :, None])
     return np.asarray((Ka @ least)[:, :, 0])
 
