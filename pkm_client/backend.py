@@ -156,7 +156,7 @@ class RobotState:
     measured, `reference` (7,) is the commanded pose; `position_error` [m] and `rotation_error` [rad] lie between them.
     `speed` is the fraction of their plan at which motions run. `positions` [rad or m], `velocities` and `efforts` [N m
     or N] are those of the actuated joints, by name; `efforts` is empty where positions are commanded. `redundant`:
-    commanded positions [rad or m] of the joints beside the pose, by name; empty over ROS, which does not tell them.
+    commanded positions [rad or m] of the joints beside the pose, by name; empty where there is no reference.
     """
 
     mode: Mode

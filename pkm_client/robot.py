@@ -250,7 +250,7 @@ class Robot:
             nearest: go to the nearest feasible pose if the platform cannot reach this one.
             tool: the tool whose pose it is and whose point moves straight; empty: the platform.
             redundant: positions [rad or m] of joints beside the pose (`kinematics.redundant_names`), by name, such as
-                {"rail": 0.3}; others stay where they are, or follow the platform from there. Not over ROS.
+                {"rail": 0.3}; others stay where they are, or follow the platform from there.
         """
         self._require_redundant(redundant, nearest)
         if not isinstance(speed, numbers.Real) or not speed > 0.0:
@@ -459,8 +459,7 @@ class Robot:
             raise RefusedError("'nearest' keeps redundant joints where they are; give their positions, or nearest")
         if redundant and not self.state.redundant:
             raise RefusedError(
-                f"{', '.join(redundant)} cannot be commanded: goals over ROS have the platform's pose alone (let it "
-                "follow the platform, <redundant follows=...>, or use Robot.simulated), or no reading has arrived"
+                f"it is not known where {', '.join(redundant)} is: {self.state.reason or 'no reading came'}"
             )
 
     def _beside(self, pose: Array, other: Array, redundant: Mapping[str, float] = MappingProxyType({})) -> Array:

@@ -142,12 +142,21 @@ def in_words(result: Result) -> str:
     return f"done; at most {position:.3f} mm and {rotation:.5f} rad from its reference"
 
 
+def _placed(text: str) -> tuple[str, float]:
+    name, equal, value = text.rpartition("=")
+    if not (name and equal):
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=NUMBER, such as rail=0.3")
+    return name, options.number(value)
+
+
 def _move_options(p: argparse.ArgumentParser) -> None:
     text = "the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw [m, rad], base frame"
     p.add_argument("pose", type=options.number, nargs="+", metavar="NUMBER", help=text)
     p.add_argument("--speed", type=options.positive, metavar="M/S", help="largest speed of the platform [m/s]")
     text = "go to the nearest feasible pose if the platform cannot reach this one"
     p.add_argument("--nearest", action=options.Switch, default=False, help=text)
+    text = "position of a redundant joint beside the pose [rad or m], such as rail=0.3; the others stay, or follow"
+    p.add_argument("--joint", action="append", type=_placed, default=[], metavar="NAME=NUMBER", help=text)
     text = "tool of the tool file: the pose is that of the tool, and its point moves straight"
     p.add_argument("--tool", default="", metavar="NAME", help=text)
     options.add(p, "tool_file")
@@ -159,7 +168,7 @@ def _move(robot: Robot, given: argparse.Namespace) -> str:
 
     speed = math.inf if given.speed is None else given.speed
     try:
-        task = robot.move_to(given.pose, speed, nearest=given.nearest, tool=given.tool)
+        task = robot.move_to(given.pose, speed, nearest=given.nearest, tool=given.tool, redundant=dict(given.joint))
     except ShapeError:
         names = robot.kinematics.task.names
         own = f"{len(names)} numbers ({', '.join(names)}) or " if names else ""

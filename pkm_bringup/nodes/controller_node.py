@@ -15,7 +15,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from geometry_msgs.msg import InertiaStamped
 from lifecycle_msgs.msg import State
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
@@ -182,7 +181,9 @@ class ControllerNode(Node):
 
         self._mechanism, self._space, self._settings = mechanism, space, self.settings
         self._command_rows = self._streams(mechanism)
-        self._reference_rows = RowPublisher(self._reference, reference, motion_messages.REFERENCE_NUMBERS)
+        self._reference_rows = RowPublisher(
+            self._reference, reference, 19 + 3 * len(dynamics.kinematics.redundant_names)
+        )
         self._set, self._outputs_set = {}, 0
         self.tell_outputs(0.0)
         self.tell_payload(0.0, None)
@@ -241,7 +242,7 @@ class ControllerNode(Node):
             self._command_rows(stamp, action.command)
         wanted = None if action.mode is Mode.WAITING else action.reference
         if wanted is not None and self._reference.get_subscription_count():
-            self._reference_rows.publish(stamp, np.concatenate((wanted.pose, wanted.twist, wanted.acceleration)))
+            self._reference_rows.publish(stamp, motion_messages.reference_numbers(wanted, self._controls.kinematics))
         at = time.monotonic()
         if at >= self._next_state:
             self._next_state = at + 1.0 / self._value("state_rate")
@@ -265,7 +266,10 @@ class ControllerNode(Node):
         self.get_logger().error(f"trajectory refused: {problem}")
 
     def _take(self, message: PlatformTrajectory) -> None:
-        self._put(message, lambda: motion_messages.points_of(message))
+        self._put(message, lambda: self._points_of(message))
+
+    def _points_of(self, message: PlatformTrajectory) -> MotionPoints:
+        return motion_messages.points_of(message, self._controls.kinematics.redundant_names)
 
     def _take_multi_dof(self, message: MultiDOFJointTrajectory) -> None:
         read = motion_messages.points_of_multi_dof
@@ -310,7 +314,7 @@ class ControllerNode(Node):
     async def _execute(self, handle: Any) -> FollowPlatformTrajectory.Result:
         request = handle.request
         message, tolerances = request.trajectory, motion_messages.tolerances_of(request)
-        goal = self._put(message, lambda: motion_messages.points_of(message), tolerances, request.age)
+        goal = self._put(message, lambda: self._points_of(message), tolerances, request.age)
         if not goal.problem:
             over: Future = Future()
             self._goals.append((handle, goal, over))

@@ -338,7 +338,8 @@ class MotionPlayer(Node):
         run = self._run
         slowly = f" at {self._first_move:.0%} of its speed" if self._first_move < 1.0 else ""
         self.get_logger().info(f"the robot goes to the start of the motion{slowly}")
-        run.begin(messages.pose_of(reference.pose), lambda: self._recorder(run))
+        beside = np.reshape(reference.redundant, (3, -1))[0]
+        run.begin(np.append(messages.pose_of(reference.pose), beside), lambda: self._recorder(run))
 
     def _recorder(self, run: MotionRun) -> RunRecorder:
         kinematics, cycle, cycles = run.plan.planner.kinematics, run.plan.job.cycle, run.order.cycles

@@ -78,7 +78,7 @@ class RunStreams:
         references = [one for one in references if self._references.readable(one[0])]
         states = [one for one in states if self._states.readable(one[0])]
         for stamp, row in zip(*self._references.rows([data for data, _ in references]), strict=True):
-            recorder.reference(int(stamp), row[:7], bool(row[7:13].any()))
+            recorder.reference(int(stamp), row[-19:-12], bool(row[-12:-6].any() or row[:-19].reshape(3, -1)[1].any()))
         stamps, rows = self._states.rows([data for data, _ in states])
         for stamp, row, (_, published) in zip(stamps, rows, states, strict=True):
             positions, velocities, efforts = row.reshape(3, -1)
@@ -173,18 +173,20 @@ class MotionRun:
         self._answered = False
 
     def begin(self, here: Array, recorder: Callable[[], RunRecorder]) -> None:
-        """Run the motion from pose `here` (7,); `recorder` makes its recorder when the motion itself begins."""
-        start = self.plan.job.cycle.start
+        """Run the motion from pose `here` (7 + r,); `recorder` makes its recorder when the motion itself begins."""
+        planner, start = self.plan.planner, self.plan.job.cycle.start
 
         def play() -> None:
             self.recorder = recorder()
             self._go(MotionPoints.of(self.plan.job.cycle, self.order.cycles), self._complete)
 
-        if self.plan.planner.same(here, start):
+        if planner.same(here, start):
             play()
             return
         try:
-            way = self.plan.planner.carrying(self.streams.payload).between(here, start)
+            way = planner.carrying(self.streams.payload, planner.kinematics.engine.inputs.offset(here)).between(
+                here, start
+            )
         except PkmError as error:
             self.end(f"the way to the start of the motion: {error}")
             return
@@ -210,14 +212,11 @@ class MotionRun:
         self.end()
 
     def _go(self, points: MotionPoints, then: Callable[[], None]) -> None:
-        base_link = self.plan.planner.kinematics.mechanism.base_link
+        kinematics = self.plan.planner.kinematics
         allowed = Tolerances(path_position=self._tolerance or math.inf)
         age = time.monotonic() - self.order.asked
-        try:
-            goal = motion_messages.goal_message(points, allowed, base_link, age)
-        except PkmError as error:
-            self.end(str(error))
-            return
+        base_link, redundant = kinematics.mechanism.base_link, kinematics.redundant_names
+        goal = motion_messages.goal_message(points, allowed, base_link, age, redundant)
 
         def answered(sent: Any) -> None:
             self._goal = sent.result()

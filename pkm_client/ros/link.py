@@ -185,4 +185,5 @@ class RosLink(ClientNode):
             positions={name: self._joints.get(name, unknown)[0] for name in names},
             velocities={name: self._joints.get(name, unknown)[1] for name in names},
             efforts=dict(zip(names, state.effort, strict=False)) if len(state.effort) else {},
+            redundant=dict(zip(state.redundant_names, state.reference.redundant_positions, strict=False)),
         )

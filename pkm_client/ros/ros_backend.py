@@ -186,6 +186,7 @@ class RosBackend(RosLink):
     def begin(self, motion: MotionPoints, tolerances: Tolerances, asked: float) -> RosGoal:
         """Send a motion to the controller."""
         self._require_open()
-        goal = motion_messages.goal_message(motion, tolerances, self.mechanism.base_link, time.monotonic() - asked)
+        age, redundant = time.monotonic() - asked, self.mechanism.redundant_joints
+        goal = motion_messages.goal_message(motion, tolerances, self.mechanism.base_link, age, redundant)
         duration = float(motion.times[-1]) * motion.repetitions
         return RosGoal(self._action, self._executor.create_task, goal, duration, self._silence)

@@ -115,6 +115,14 @@ class Reference:
         """Rest at a pose (7,)."""
         return cls(pose, np.zeros(6), np.zeros(6))
 
+    def beside(self, kinematics: Kinematics) -> Reference:
+        """This reference with redundant joints behind it, as it says or as they are described."""
+        inputs = kinematics.engine.inputs
+        if not kinematics.redundant_names:
+            return self
+        twist, acceleration = (inputs.coordinate_rates(x, 1, "rates")[0] for x in (self.twist, self.acceleration))
+        return Reference(inputs.beside(self.pose[None])[0], twist, acceleration, self.update_soon)
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:

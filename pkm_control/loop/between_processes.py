@@ -265,7 +265,8 @@ class Rows:
 
     def __init__(self, memory: mmap.mmap, n: int, joints: int, redundant: int = 0) -> None:
         sizes = dict.fromkeys(("positions", "velocities", "efforts", "command"), n)
-        sizes |= {"hold": 7 + redundant, "reference": 19, "measured": 13, "joints": joints, "wrench": 6}
+        sizes |= {"hold": 7 + redundant, "reference": 19 + 3 * redundant, "measured": 13, "joints": joints, "wrench": 6}
+        self._redundant, self._split = redundant, [7 + redundant, 13 + 2 * redundant]
         self._nowhere, self._untouched = np.zeros(7), np.zeros(6)  # in place of what is not known
         self._unwanted = Reference(self._nowhere, self._untouched, self._untouched)
         self._unseen = self._nowhere, self._untouched, np.zeros(joints)
@@ -343,20 +344,19 @@ class Rows:
             state.velocities,
             state.efforts,
             action.command,
-            self._hold_of(now),
-            wanted.pose[:7],
-            wanted.twist[:6],
-            wanted.acceleration[:6],
+            self._whole(self._nowhere if now.hold is None else now.hold, 7),
+            self._whole(wanted.pose, 7),
+            self._whole(wanted.twist, 6),
+            self._whole(wanted.acceleration, 6),
             *(self._unseen if found is None else (found.pose, found.twist, found.joints)),
             self._untouched if state.wrench is None else state.wrench,
         )
         np.concatenate(numbers, out=row[_HEAD:])
         self._count[0] = count + 1
 
-    def _hold_of(self, now: Situation) -> Array:
-        """The held pose; NaN for redundant joints of which it says nothing."""
-        hold, size = self._nowhere if now.hold is None else now.hold, self._at["hold"].stop - self._at["hold"].start
-        return hold if len(hold) == size else np.append(hold, np.full(size - len(hold), np.nan))
+    def _whole(self, values: Array, own: int) -> Array:
+        """Values (own,) or (own + r,); NaN for redundant joints of which they say nothing."""
+        return values if len(values) > own else np.append(values, np.full(self._redundant, np.nan))
 
     def row(self, number: int) -> Array | None:
         """A copy of a row; None where it has not been written, or is overwritten."""
@@ -379,22 +379,20 @@ class Rows:
         head, texts, part = Head.of(row), self.texts(row), {name: row[at] for name, at in self._at.items()}
         reference = measured = None
         if head.has_reference:
-            wanted = part["reference"]
-            reference = Reference(wanted[:7], wanted[7:13], wanted[13:])
+            reference = Reference(*(_said(values) for values in np.split(part["reference"], self._split)))
         positions, velocities = part["positions"], part["velocities"]
         if head.has_measured:
             found, unknown = part["measured"], np.full((len(positions), 6), np.nan)
             measured = Measured(positions, velocities, found[:7], found[7:], part["joints"], unknown)
         mode, life, withheld = Mode(int(head.mode)), LIVES[int(head.lifecycle)], bool(head.withhold_command)
         wrench = part["wrench"] if head.has_wrench else None
-        hold = part["hold"][:7] if np.isnan(part["hold"][7:]).any() else part["hold"]
         return Situation(
             head.time,
             head.now,
             head.wake,
             Action(mode, part["command"], texts.reason, reference, measured, head.speed, withheld),
             MachineState(head.read, positions, velocities, part["efforts"], life, texts.fault, wrench),
-            hold if head.has_hold else None,
+            _said(part["hold"]) if head.has_hold else None,
             override=head.override,
             working_mode=int(head.working_mode),
             silent_for=head.silent_for,
@@ -410,6 +408,11 @@ class Rows:
         self._wake = found.wakes[-1] if count > self._seen else self._wake
         self._seen = count
         return Figures(*(part[anew] for part in found))
+
+
+def _said(values: Array) -> Array:
+    """Values without those of redundant joints, where these are NaN: nothing was said of them."""
+    return values[: -int(np.isnan(values).sum())] if np.isnan(values[-1]) else values
 
 
 class Figures(NamedTuple):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,8 @@ from pkm_interfaces.msg import (
 )
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
-from pkm_runtime.errors import PkmError
 
-REFERENCE_NUMBERS = 19  # of one reference: pose, twist, acceleration
+_BESIDE = "positions", "velocities", "accelerations"  # of redundant joints
 _UNKNOWN = np.full(7, np.nan)
 _TOLERANCES = ("path_position", "path_rotation", "goal_position", "goal_rotation")  # of a goal
 
@@ -53,15 +52,10 @@ def duration_message(value: float, kind: type[Duration] | type[Time] = Duration)
     return kind(sec=whole, nanosec=min(999_999_999, round((value - whole) * 1e9)))
 
 
-def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajectory:
-    """The message of a motion in the base frame, whose name is `base_link`; PkmError: it commands redundant joints."""
-    if motion.poses.shape[1] > 7:
-        raise PkmError(
-            "redundant joints cannot be commanded over ROS: messages have the platform's poses alone; leave the "
-            'columns or options of these joints out, let them follow it (<redundant joint="..." follows="..."/>), or '
-            "run the robot in one process (Robot.simulated)"
-        )
-    message = PlatformTrajectory(repetitions=motion.repetitions)
+def trajectory_message(motion: MotionPoints, base_link: str, redundant: Sequence[str] = ()) -> PlatformTrajectory:
+    """The message of a motion in the base frame, named `base_link`, of a robot with these `redundant` joints."""
+    commanded = list(redundant) if motion.poses.shape[1] > 7 else []
+    message = PlatformTrajectory(repetitions=motion.repetitions, redundant_names=commanded)
     message.outputs = [
         OutputEvent(time_from_start=duration_message(event.time), name=event.name, value=event.value)
         for event in motion.events.outputs
@@ -71,21 +65,24 @@ def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajecto
         for change in motion.events.payloads
     ]
     message.header.frame_id = base_link
-    message.points = [
-        PlatformTrajectoryPoint(
-            pose=messages.to_pose(pose),
-            twist=messages.to_twist(twist),
-            acceleration=messages.to_acceleration(acceleration),
-            time_from_start=duration_message(float(time)),
-        )
-        for time, pose, twist, acceleration in zip(
-            motion.times, motion.poses, motion.twists, motion.accelerations, strict=True
-        )
-    ]
+    rows = zip(motion.poses, motion.twists, motion.accelerations, motion.times, strict=True)
+    message.points = [_point_message(*row) for row in rows]
     if motion.ride is not None:
         message.moving_frame, message.riding = motion.ride.frame, list(motion.ride.instants)
         message.moving_frame_travel, message.moving_frame_start = motion.ride.travel, motion.ride.start
     return message
+
+
+def _point_message(pose: Array, twist: Array, acceleration: Array, time: float) -> PlatformTrajectoryPoint:
+    return PlatformTrajectoryPoint(
+        pose=messages.to_pose(pose[:7]),
+        twist=messages.to_twist(twist[:6]),
+        acceleration=messages.to_acceleration(acceleration[:6]),
+        time_from_start=duration_message(float(time)),
+        redundant_positions=pose[7:],
+        redundant_velocities=twist[6:],
+        redundant_accelerations=acceleration[6:],
+    )
 
 
 def _ride_of(message: PlatformTrajectory) -> Ride | None:
@@ -125,19 +122,38 @@ def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base
         )
 
 
-def points_of(message: PlatformTrajectory) -> MotionPoints:
-    """The points of a readable message, in the base frame."""
+def points_of(message: PlatformTrajectory, redundant: Sequence[str] = ()) -> MotionPoints:
+    """The points of a readable message, in the base frame, for a robot with these redundant joints.
+    PointTrajectoryError: the message does not name all of them, or others, or has too few or too many values.
+    """
     points = message.points
+    positions, velocities, accelerations = (_redundant_of(message, f"redundant_{what}", redundant) for what in _BESIDE)
     return MotionPoints(
         times=np.array([seconds(point.time_from_start) for point in points]),
-        poses=np.array([messages.pose_of(point.pose) for point in points]),
-        twists=np.array([messages.twist_of(point.twist) for point in points]),
-        accelerations=np.array([messages.twist_of(point.acceleration) for point in points]),
+        poses=np.hstack([[messages.pose_of(point.pose) for point in points], positions]),
+        twists=np.hstack([[messages.twist_of(point.twist) for point in points], velocities]),
+        accelerations=np.hstack([[messages.twist_of(point.acceleration) for point in points], accelerations]),
         repetitions=max(1, message.repetitions),
         start=seconds(message.header.stamp),
         events=_events_of(message),
         ride=_ride_of(message),
     )
+
+
+def _redundant_of(message: PlatformTrajectory, field: str, redundant: Sequence[str]) -> Array:
+    """Values (n, r) of a field of the points in the order of `redundant`; (n, 0) where the message has none."""
+    names = list(message.redundant_names)
+    if names and sorted(names) != sorted(redundant):
+        own = f"name all of {', '.join(redundant)}, each once, or none" if redundant else "the robot has none"
+        raise PointTrajectoryError(f"redundant_names is {names}; {own}")
+    rows = [getattr(point, field) for point in message.points]
+    wrong = [k for k, row in enumerate(rows) if len(row) != len(names)]
+    if wrong:
+        raise PointTrajectoryError(
+            f"point {wrong[0]}: it has {len(rows[wrong[0]])} {field}, and {len(names)} joints are in redundant_names"
+        )
+    order = [names.index(name) for name in redundant if names]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), -1)[:, order]
 
 
 def _events_of(message: PlatformTrajectory) -> PathEvents:
@@ -186,14 +202,14 @@ def _pose_of_transform(transform: Transform) -> tuple[float, ...]:
 
 
 def goal_message(
-    motion: MotionPoints, tolerances: Tolerances, base_link: str, age: float = 0.0
+    motion: MotionPoints, tolerances: Tolerances, base_link: str, age: float = 0.0, redundant: Sequence[str] = ()
 ) -> FollowPlatformTrajectory.Goal:
-    """The goal of a motion in the base frame, whose name is `base_link`; infinite tolerances are not checked.
+    """The goal of a motion, as `trajectory_message`; infinite tolerances are not checked.
     `age`: since the motion was asked for [s].
     """
     values = {name: getattr(tolerances, name) for name in _TOLERANCES}
     return FollowPlatformTrajectory.Goal(
-        trajectory=trajectory_message(motion, base_link),
+        trajectory=trajectory_message(motion, base_link, redundant),
         goal_time_tolerance=duration_message(tolerances.goal_time),
         age=age,
         **{f"{name}_tolerance": 0.0 if math.isinf(value) else value for name, value in values.items()},
@@ -216,12 +232,20 @@ def tolerance_problem(goal: FollowPlatformTrajectory.Goal) -> str:
     return f"{bad[0]}; give zero, which means no check, or a number greater than it" if bad else ""
 
 
+def reference_numbers(reference: Reference, kinematics: Kinematics) -> Array:
+    """What redundant joints do (3 r,), then pose, twist and acceleration (19,)."""
+    at = reference.beside(kinematics)
+    own = at.pose[:7], at.twist[:6], at.acceleration[:6]
+    return np.concatenate((at.pose[7:], at.twist[6:], at.acceleration[6:], *own))
+
+
 def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformReference:
-    """The reference of one period: pose, twist and acceleration, `REFERENCE_NUMBERS` in a row."""
+    """The reference of one period: a row of `reference_numbers`."""
     message = PlatformReference(
-        pose=messages.to_pose(numbers[:7]),
-        twist=messages.to_twist(numbers[7:13]),
-        acceleration=messages.to_acceleration(numbers[13:]),
+        redundant=numbers[:-19],
+        pose=messages.to_pose(numbers[-19:-12]),
+        twist=messages.to_twist(numbers[-12:-6]),
+        acceleration=messages.to_acceleration(numbers[-6:]),
     )
     message.header.stamp = stamp
     message.header.frame_id = base_link
@@ -241,11 +265,11 @@ def state_message(
     message.speed_override = action.speed
     pose, twist, error, wanted = _UNKNOWN, _UNKNOWN[:6], _UNKNOWN[:6], Reference(_UNKNOWN, _UNKNOWN[:6], _UNKNOWN[:6])
     if action.reference is not None and action.measured is not None:
-        pose, twist, wanted = action.measured.pose, action.measured.twist, action.reference
-        error = displacement_between(pose, wanted.pose)
-    message.reference.pose = messages.to_pose(wanted.pose)
-    message.reference.twist = messages.to_twist(wanted.twist)
-    message.reference.acceleration = messages.to_acceleration(wanted.acceleration)
+        pose, twist = action.measured.pose, action.measured.twist
+        error = displacement_between(pose, action.reference.pose)
+        wanted = action.reference.beside(kinematics)
+    message.reference = _point_message(wanted.pose, wanted.twist, wanted.acceleration, 0.0)
+    message.redundant_names = kinematics.redundant_names
     message.measured_pose = messages.to_pose(pose)
     message.measured_twist = messages.to_twist(twist)
     message.position_error = messages.to_vector(error[:3])
@@ -267,8 +291,7 @@ def feedback_message(motion: Motion, action: Action, kinematics: Kinematics) -> 
     message.header.frame_id = kinematics.mechanism.base_link
     message.reference.time_from_start = duration_message(motion.elapsed)
     if action.reference is not None and action.measured is not None:
-        message.reference.pose = messages.to_pose(action.reference.pose)
-        message.reference.twist = messages.to_twist(action.reference.twist)
-        message.reference.acceleration = messages.to_acceleration(action.reference.acceleration)
+        at = action.reference.beside(kinematics)
+        message.reference = _point_message(at.pose, at.twist, at.acceleration, motion.elapsed)
         message.measured_pose = messages.to_pose(action.measured.pose)
     return message

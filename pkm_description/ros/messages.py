@@ -72,10 +72,10 @@ def twist_of(message: Twist | Accel) -> Array:
 
 
 def reference_numbers(message: PlatformReference) -> Array:
-    """Pose, twist and acceleration (19,) of the message, quaternion not normalised."""
+    """What redundant joints do (3 r,), then pose, twist and acceleration (19,); quaternion not normalised."""
     q = message.pose.orientation
     place = *vector_of(message.pose.position), q.x, q.y, q.z, q.w
-    return np.concatenate([place, twist_of(message.twist), twist_of(message.acceleration)])
+    return np.concatenate([message.redundant, place, twist_of(message.twist), twist_of(message.acceleration)])
 
 
 def wrench_of(message: Wrench) -> Array:

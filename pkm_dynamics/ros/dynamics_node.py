@@ -111,7 +111,9 @@ class DynamicsNode(Node):
             self._forget_mode()
             return _UNHEARD_EVERY
         stamp, numbers = self._numbers.row(message)
-        pose, twist, self._acceleration = with_unit_quaternions(numbers[None, :7])[0], numbers[7:13], numbers[13:]
+        redundant, motion = numbers[:-19].reshape(3, -1), np.split(numbers[-19:], [7, 13])
+        motion[0] = with_unit_quaternions(motion[0][None])[0]
+        pose, twist, self._acceleration = (np.append(*one) for one in zip(motion, redundant, strict=True))
         if not self._note_mode():
             return None
         there = dynamics.kinematics.at(pose, mode=self._mode)
@@ -150,7 +152,7 @@ class DynamicsNode(Node):
         try:
             self._legs = self._legs or ObservedLegs(self._dynamics)
             state = observed_state(self._legs, message)
-            effort = self._legs.inverse(state, np.zeros(6) if self._silent() else self._acceleration)
+            effort = self._legs.inverse(state, np.zeros(6) if self._silent() else self._acceleration[:6])
         except PkmError as error:
             self._unobserved = str(error)
             return

@@ -41,11 +41,11 @@ def described(namespace: str, *texts: str) -> Iterator[None]:
 
 
 @contextmanager
-def running_nodes(namespace: str, **settings: str) -> Iterator[ProcessGroup]:
-    """Machine and controller of a Delta as processes, and its description."""
+def running_nodes(namespace: str, text: str = "", **settings: str) -> Iterator[ProcessGroup]:
+    """Machine and controller of a robot, a Delta without a `text`, as processes, and its description."""
     values = bringup.defaults(namespace=namespace, rate=str(RATE), natural_frequency=str(FREQUENCY), **settings)
     group = ProcessGroup()
-    with described(namespace, load_mechanism("delta").urdf):
+    with described(namespace, text or load_mechanism("delta").urdf):
         try:
             for spec in bringup.NODES:
                 if spec.name == "control":

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pkm_bringup.cli import main
 from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
 from pkm_client import Robot
 from pkm_control.loop.between_processes import Rows, Texts
@@ -31,6 +32,8 @@ from pkm_kinematics import Status
 from pkm_runtime.errors import PkmError
 from pkm_viewer.report.report import margins_along
 from test.oracles.redundant_robots import REDUNDANT, hexapods_in_series, on_a_rail, planar_3prrr, planar_on_a_rail
+
+from .conftest import running_nodes
 
 ALONG = np.array([0.6, 0.8, 0.0])  # the rail
 
@@ -235,8 +238,8 @@ def test_what_cannot_be_commanded_is_refused_by_name() -> None:
         with pytest.raises(PkmError, match="nearest"):
             robot.move_to(home, redundant={"rail": 0.1}, nearest=True)
         known = robot.state
-        robot._backend.state = lambda: replace(known, redundant={})  # type: ignore[method-assign]  # as over ROS
-        with pytest.raises(PkmError, match="rail cannot be commanded: goals over ROS have the platform's pose alone"):
+        robot._backend.state = lambda: replace(known, redundant={})  # type: ignore[method-assign]
+        with pytest.raises(PkmError, match="it is not known where rail is"):
             robot.move_to(home, redundant={"rail": 0.1})
     none = pytest.raises(PkmError, match="'rail' is no redundant joint; there are none")
     with Robot.simulated("delta", False, Setup(rate=500.0)) as robot, none:
@@ -350,3 +353,29 @@ def test_a_report_of_a_commanded_rail_has_the_margins_of_where_it_was(tmp_path: 
     margins = margins_along(dynamics.kinematics, recording)
     assert np.ptp(margins.type1) < 1e-2 * margins.type1.max()  # the limbs travel with the rail, and keep their shape
     assert np.ptp(margins.stop) < 1e-2
+
+
+def test_a_rail_is_commanded_over_ros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By a command, a motion file and a call; the joint states have it, and what says nothing of it leaves it there."""
+    with running_nodes("rail", on_a_rail("delta")), Robot.connect("rail", timeout=120.0) as robot:
+        home, rail = robot.kinematics.home, robot.state.redundant
+        assert rail == {"rail": 0.0}
+        to = [*(str(value) for value in shifted(home, 0.3 * ALONG)[:3]), "--namespace", "rail"]
+        assert main(["move", *to, "--joint", "rail=0.3"]) == 0
+        state = robot.state
+        assert abs(state.positions["rail"] - 0.3) < 1e-3
+        assert abs(state.redundant["rail"] - 0.3) < 1e-9
+        assert np.abs(state.pose - shifted(home, 0.3 * ALONG)).max() < 1e-3
+        robot.move_to(shifted(home, 0.25 * ALONG))
+        assert abs(robot.state.redundant["rail"] - 0.3) < 1e-9
+        file = tmp_path / "along.csv"
+        file.write_text(
+            "# frame: home\nx [m], y [m], z [m], rail [m]\n0.15,0.2,0,0.3\n0.15,0.2,0,0.1\n", encoding="utf-8"
+        )
+        robot.follow(str(file))
+        assert abs(robot.state.positions["rail"] - 0.1) < 1e-3
+        assert np.abs(robot.state.pose - shifted(home, 0.25 * ALONG)).max() < 1e-3
+        capsys.readouterr()
+        for words, reason in (("rail=2", "rail"), ("lift=1", "'lift' is no redundant joint; there are rail")):
+            assert main(["move", *to, "--joint", words]) == 1
+            assert reason in capsys.readouterr().err
