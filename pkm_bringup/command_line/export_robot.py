@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_files, write_output
-from pkm_description.formats.mjcf_export import export_mjcf
+from pkm_description.formats.convert import WRITERS
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_runtime.errors import PkmError
 
@@ -47,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         if given.to == "mujoco":
-            write_output(export_mjcf(mechanism), given.output)
+            text, notes = WRITERS["mjcf"](mechanism)
+            write_output(text, given.output)
+            print(*(f"in the MJCF file: {note}" for note in notes), sep="\n", file=sys.stderr)
             return 0
         # late: a MuJoCo model needs no kernels
         dynamics = importlib.import_module("pkm_dynamics").Dynamics(mechanism)

@@ -11,6 +11,7 @@ What a format has no word for (task coordinates, drives, home, links without mas
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -384,7 +385,42 @@ def left_out_of(m: Mechanism | TreeModel) -> list[str]:
     bearings = [one.name for one in parts if one.bearing != RIGID]
     names = ", ".join(beams + bearings)
     notes = [f"left out: stiffness of beams and bearings, {names}"] if names else []
-    return [*notes, "left out: collision shapes"] if "<collision" in m.urdf else notes
+    if "<collision" in m.urdf:
+        notes.append("left out: collision shapes")
+    return notes + _elements_left_out(m)
+
+
+ELEMENTS = ("material/texture", "gazebo", "transmission", "joint/safety_controller", "joint/calibration")  # of a robot
+
+
+def _elements_left_out(m: Mechanism | TreeModel) -> list[str]:
+    """Sentences about elements of the URDF that only tools of ROS and Gazebo read, and about drives' properties."""
+    root = read_xml(m.urdf, "URDF text")
+    notes = []
+    for path in ELEMENTS:
+        owner, _, tag = path.rpartition("/")
+        having = [one for one in root.iter(owner) if one.find(tag) is not None] if owner else root.findall(tag)
+        names = dict.fromkeys(one.get("name") or one.get("reference") or "of the robot" for one in having)
+        notes += named(f"<{tag}>", list(names))
+    drives = {name: m.joint_named[name].drive for name in m.actuated_joints}
+    for what, has in (
+        ("stiffness of drives", lambda drive: math.isfinite(drive.stiffness)),
+        ("cables of winches", lambda drive: drive.cable is not None),
+    ):
+        found = [name for name, drive in drives.items() if drive and has(drive)]
+        notes += [f"{REMARKED}: {what}, {', '.join(found)}"] if found else []
+    sensors = [one.get("name", "") for one in root.findall("ros2_control/sensor")]
+    return [*notes, f"{REMARKED}: sensors of ros2_control, {', '.join(sensors)}"] if sensors else notes
+
+
+def named(what: str, names: Sequence[str]) -> list[str]:
+    """The sentence that something of these names is left out; none without names."""
+    return [f"left out: {what} {', '.join(names)}"] if names else []
+
+
+def weak_passive_joints(m: Mechanism | TreeModel) -> list[str]:
+    """Names of joints with a limit of effort and no drive."""
+    return [j.name for j in m.joints if math.isfinite(j.limits.effort) and j.name not in m.actuated_joints]
 
 
 def _kept(loop: Loop, as_drawn: Array, axis: Array) -> Array:

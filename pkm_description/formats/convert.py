@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ from pathlib import Path
 from pkm_description.command_options import add_output, add_robot, write_output
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats import USD, YAML
-from pkm_description.formats.bodies_and_joints import REMARKED, left_out_of
+from pkm_description.formats.bodies_and_joints import REMARKED, left_out_of, named, weak_passive_joints
 from pkm_description.formats.mjcf_export import export_mjcf, gap_in_mujoco
 from pkm_description.formats.sdf import to_sdf
 from pkm_description.formats.urdf_dialects import to_constraints, to_tree, to_yaml
@@ -36,11 +37,13 @@ def _plus(mechanism: Robot) -> tuple[str, list[str]]:
 def _mjcf(mechanism: Robot) -> tuple[str, list[str]]:
     drives = [n for n in mechanism.actuated_joints if mechanism.joint_named[n].drive.command_interfaces[0] != "effort"]  # type: ignore[union-attr]
     notes = [f"{REMARKED}: which bodies are base and platform, task coordinates", *left_out_of(mechanism)]
-    if "<mesh" in mechanism.urdf:
-        notes.append("left out: meshes")
-    speeds = [j.name for j in mechanism.joints if j.drive and j.limits.velocity < float("inf")]
-    if speeds:
-        notes.append(f"left out: limits of velocity of {', '.join(speeds)}")
+    links = read_xml(mechanism.urdf, "URDF text").findall("link")
+    notes += named("meshes of", [e.get("name", "") for e in links if e.find("visual/geometry/mesh") is not None])
+    ends = {j.name: (j.limits.lower, j.limits.upper, j.limits.velocity) for j in mechanism.joints}
+    notes += named("limits of velocity of", [name for name, (_, _, most) in ends.items() if math.isfinite(most)])
+    notes += named("limits of effort of passive joints,", weak_passive_joints(mechanism))
+    one_end = [name for name, (low, high, _) in ends.items() if math.isfinite(low) != math.isfinite(high)]
+    notes += named("ranges that are open at one end, of", one_end)
     if drives:
         notes.append(f"these drives become effort motors, and their own kind is {REMARKED}: {', '.join(drives)}")
     text = export_mjcf(mechanism)

@@ -343,9 +343,11 @@ class _Export:
         element = append(root, "actuator")
         for name in self.mechanism.actuated_joints:
             motor = append(element, "motor", name=name, joint=name, gear="1")
-            effort = self.mechanism.joint_named[name].limits.effort
-            if np.isfinite(effort):
-                motor.set("ctrlrange", row([-effort, effort]))
+            joint = self.mechanism.joint_named[name]
+            least, most = joint.drive.effort_range if joint.drive else (-np.inf, np.inf)
+            ends = max(-joint.limits.effort, least), min(joint.limits.effort, most)
+            if np.isfinite(ends).all():
+                motor.set("ctrlrange", row(ends))
 
 
 def _write_inertial(body: ET.Element, mass: float, com: Array, axes: Array, moments: Array) -> None:

@@ -21,6 +21,7 @@ from pkm_description.formats.bodies_and_joints import (
     Body,
     Connection,
     made_of,
+    named,
     parent_frame_as_drawn,
     pose_of_body,
 )
@@ -269,10 +270,10 @@ class _Reader:
 
         low, high = number("limit/lower", -np.inf), number("limit/upper", np.inf)
         effort, velocity = number("limit/effort", -1.0), number("limit/velocity", -1.0)
-        endless = joint.kind not in ("revolute", "prismatic") or abs(low) > ENDLESS or abs(high) > ENDLESS
+        endless = joint.kind not in ("revolute", "prismatic")
         joint.limits = Limits(
-            -np.inf if endless else low,
-            np.inf if endless else high,
+            -np.inf if endless or abs(low) > ENDLESS else low,
+            np.inf if endless or abs(high) > ENDLESS else high,
             velocity if 0.0 < velocity < ENDLESS else np.inf,
             effort if 0.0 < effort < ENDLESS else np.inf,
         )
@@ -332,6 +333,7 @@ def to_sdf(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple
         "left out: gravity, which is the world's",
         f"{REMARKED}: drives and the inertia of their rotors",
     ]
+    notes += named("armature of passive joints,", [j.name for j in assembly.joints if j.armature and not j.driven])
     if rounded:
         notes.append(f"rounded numbers leave loops open, by a gap that other tools do not see: {', '.join(rounded)}")
     moved = [joint.name for joint in assembly.joints if joint.drawn]
@@ -381,8 +383,9 @@ def _visual(link: ET.Element, number: int, frame: Array, shape: str, colour: str
 def _joint(model: ET.Element, joint: Connection) -> None:
     ends = (joint.limits.lower - joint.drawn, joint.limits.upper - joint.drawn)
     kind = TYPES.get(joint.kind, joint.kind)
+    bounded = math.isfinite(ends[0]) or math.isfinite(ends[1])
     if kind in TURNING:
-        kind = "revolute" if math.isfinite(ends[1] - ends[0]) else "continuous"
+        kind = "revolute" if bounded else "continuous"
     element = append(model, "joint", name=joint.name, type=kind)
     append(element, "parent").text = joint.parent
     append(element, "child").text = joint.child
@@ -395,8 +398,9 @@ def _joint(model: ET.Element, joint: Connection) -> None:
         about = append(element, tag)
         append(about, "xyz").text = row(axis)
         limit = append(about, "limit")
-        if math.isfinite(ends[1] - ends[0]):
-            append(limit, "lower").text, append(limit, "upper").text = row(ends[:1]), row(ends[1:])
+        if bounded:
+            for key, end in zip(("lower", "upper"), ends, strict=True):
+                append(limit, key).text = row([min(max(end, -10.0 * ENDLESS), 10.0 * ENDLESS)])
         for key, value in (("effort", joint.limits.effort), ("velocity", joint.limits.velocity)):
             if math.isfinite(value):
                 append(limit, key).text = row([value])

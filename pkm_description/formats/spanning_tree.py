@@ -103,7 +103,7 @@ class _Tree:
         for joint in self.assembly.joints if self.assembly.from_home else ():
             joint.drawn = home.get(joint.name, joint.drawn)
             joint.spring_reference += joint.drawn
-            if joint.drawn and math.isfinite(joint.limits.lower + joint.limits.upper):
+            if joint.drawn:
                 joint.limits = Limits(
                     joint.limits.lower + joint.drawn, joint.limits.upper + joint.drawn,
                     joint.limits.velocity, joint.limits.effort,
@@ -281,7 +281,7 @@ class _Tree:
     ) -> None:
         ends = (joint.limits.lower, joint.limits.upper)
         if kind in TURNING:
-            kind = "revolute" if kind == "revolute" and all(map(math.isfinite, ends)) else "continuous"
+            kind = "revolute" if kind == "revolute" and any(map(math.isfinite, ends)) else "continuous"
         element = append(self.root, "joint", name=name, type=kind)
         append(element, "parent", link=parent)
         append(element, "child", link=child)
@@ -397,7 +397,7 @@ def _resists(joint: Connection) -> bool:
 
 
 def _limited(joint: Connection) -> bool:
-    return joint.kind != "fixed" and math.isfinite(joint.limits.upper - joint.limits.lower)
+    return joint.kind != "fixed" and (math.isfinite(joint.limits.lower) or math.isfinite(joint.limits.upper))
 
 
 def _worth(joint: Connection, followed: set[str], own: bool) -> float:

@@ -315,12 +315,11 @@ def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
                 if kind is LoopType.REVOLUTE:
                     lines.append(f"    {key_of_axis}: {_numbers(frame[:3, :3] @ axis)}")
     lines.append(f"independent: [{', '.join(mechanism.actuated_joints)}]")
-    couplings = mechanism.couplings if isinstance(mechanism, TreeModel) else ()
     others = [f"{one.name} ({one.type.value})" for one in mechanism.loops if one.type not in IN_YAML]
-    others += [f"{one.name} (coupling of joints)" for one in couplings]
     notes = [f"left out, as this format has only hinges and balls: {', '.join(others)}"] if others else []
-    beside = f"it is read with {mechanism.name}.urdf beside it, which --to urdf -o {mechanism.name}.urdf writes"
-    return "\n".join(lines) + "\n", [NAMELESS, beside, *notes]
+    urdf = f"{mechanism.name}.urdf"
+    beside = f"all but loops and drives is in {urdf}, with which it is read; --to urdf -o {urdf} writes it"
+    return "\n".join(lines) + "\n", [NAMELESS, beside, *notes, *_plain(mechanism)[1]]
 
 
 def _plain(

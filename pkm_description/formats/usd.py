@@ -24,6 +24,7 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.formats import USD_HEAD
 from pkm_description.formats.bodies_and_joints import (
     FLOATS,
+    REMARKED,
     TURNING,
     WORLD,
     Assembly,
@@ -31,6 +32,7 @@ from pkm_description.formats.bodies_and_joints import (
     Connection,
     made_of,
     position_as_drawn,
+    weak_passive_joints,
 )
 from pkm_description.formats.spanning_tree import spanning
 from pkm_description.joint_geometry import frame_along
@@ -340,6 +342,12 @@ def to_usd(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple
     damped = [joint.name for joint in assembly.joints if joint.damping]
     if damped:
         notes.append(f"only as attributes of Newton: damping of {', '.join(damped)}")
+    kinds = [name for name, interface in assembly.drives.items() if interface != "effort"]
+    if kinds:
+        notes.append(f"{REMARKED}: that these drives are not of efforts, {', '.join(kinds)}")
+    weak = weak_passive_joints(mechanism)
+    if weak:
+        notes.append(f"only as attributes of ours, which other tools skip: limits of effort of {', '.join(weak)}")
     notes += [
         f"left out: mesh {file} of {body.name}" for body in assembly.bodies.values() for _, file, _ in body.meshes
     ]

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
 import pytest
 
+from pkm_bringup.command_line import export_robot
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.bodies_and_joints import SMALL
 from pkm_description.formats.convert import WRITERS, main
@@ -185,3 +187,139 @@ def test_mjcf_without_a_mass_is_told():
     mass = '<inertial pos=".15 0 0" mass="1" diaginertia=".01 .01 .01"/>'
     notes = [plus_text(text, NAMED)[1] for text in (CRANK_AND_ROCKER, CRANK_AND_ROCKER.replace(mass, ""))]
     assert [any("no mass is stated" in note for note in some) for some in notes] == [False, True]
+
+
+# What a robot may have beside bodies, joints and loops: where it is written into a five-bar, how, a number of it, and
+# by format the words of the note about it. Without such words the format says that number where other tools read it,
+# SDF counted from home.
+DRIVE = '<joint name="left_arm">\n      <command_interface name="effort"/>'
+ARM = '<limit effort="30" lower="-3.6" upper="3.6" velocity="20"/>\n    <dynamics damping="0.05" friction="0.1"/>'
+ELBOW = '<limit effort="0" lower="-3.2" upper="3.2" velocity="0"/>\n    <dynamics damping="0" friction="0"/>'
+ROTOR = '<param name="gear_ratio">1</param>\n      <param name="rotor_inertia">0</param>'
+SPRING = """<spring name="coil" stiffness="71.25" rest_length="0.1">
+    <from link="base_link" xyz="0 0.1 0"/><to link="platform" xyz="0 0 0"/></spring>"""
+PULLS = '><param name="min">0</param><param name="max">19.5</param></command_interface>'
+SPHERE = '<collision><geometry><sphere radius="0.0375"/></geometry></collision>'
+IMU = '<gazebo reference="platform"><sensor name="imu"><update_rate>775</update_rate></sensor></gazebo>'
+FELT = '<sensor name="ft"><param name="rate">775</param></sensor></ros2_control>'
+BELT = """<transmission name="belt"><joint name="left_arm"/>
+    <actuator name="m"><mechanicalReduction>77.5</mechanicalReduction></actuator></transmission>"""
+BEAM = '<beam from="0 0 0" to="0.4 0 0" E="7e10" G="2.6e10" radius="0.01"/>'
+SIMULATORS = "mjcf", "sdf", "usd"
+PARTS = dict.fromkeys(SIMULATORS, "stiffness of beams and bearings, left_")
+REMARK = dict.fromkeys(SIMULATORS, "only in the remark")
+WHAT_IT_HAS = {
+    "velocity of a drive": (ARM, ARM.replace('"20"', '"17.25"'), 17.25, {"mjcf": "limits of velocity of left_arm"}),
+    "effort of a drive": (ARM, ARM.replace('"30"', '"27.25"'), 27.25, {}),
+    "range of a drive": (ARM, ARM.replace('"3.6"', '"3.625"'), (3.625, 3.625 - 2.3137), {}),
+    "damping": (ARM, ARM.replace('"0.05"', '"0.0625"'), 0.0625,
+        {"usd": "only as attributes of Newton: damping of left_arm"}),
+    "friction": (ARM, ARM.replace('"0.1"', '"0.1875"'), 0.1875, {}),
+    "velocity of a passive joint": (
+        ELBOW, ELBOW.replace('velocity="0"', 'velocity="17.25"'), 17.25,
+        {"mjcf": "limits of velocity of left_arm, left_elbow"},
+    ),
+    "effort of a passive joint": (
+        ELBOW, ELBOW.replace('effort="0"', 'effort="27.25"'), 27.25,
+        {"mjcf": "effort of passive joints, left_elbow", "usd": "limits of effort of left_elbow"},
+    ),
+    "range open at one end": (
+        ELBOW, ELBOW.replace('upper="3.2"', "").replace("-3.2", "-3.125"), (-3.125, -1.420998),
+        {"mjcf": "open at one end, of left_elbow"},
+    ),
+    "armature of a passive joint": (
+        ELBOW, ELBOW.replace("friction=", 'armature="0.1875" friction='), 0.1875,
+        {"sdf": "armature of passive joints, left_elbow"},
+    ),
+    "spring of a joint": (
+        ELBOW, ELBOW.replace("friction=", 'spring_stiffness="7.75" friction='), 7.75,
+        dict.fromkeys(("urdf", "urdf+constraint", "yaml"), "left out: springs of joints left_elbow"),
+    ),
+    "spring between links": (
+        "<pkm ", SPRING + "<pkm ", 71.25,
+        dict.fromkeys(("urdf", "urdf+constraint", "yaml"), "<spring> coil") | REMARK | {"mjcf": ""},
+    ),
+    "bearing": (
+        ELBOW, ELBOW + '<bearing radial="1e6"/>', 1e6,
+        PARTS | dict.fromkeys(("urdf", "urdf+constraint", "yaml"), "<bearing> left_elbow"),
+    ),
+    "beam": (
+        '<link name="left_forearm">', f'<link name="left_forearm">{BEAM}', 7e10,
+        PARTS | dict.fromkeys(("urdf", "urdf+constraint", "yaml"), "<beam> left_forearm"),
+    ),
+    "rotor": (ROTOR, ROTOR.replace(">0<", ">0.0078125<"), 0.0078125, {"sdf": "the inertia of their rotors"}),
+    "gear ratio": (
+        ROTOR, ROTOR.replace(">1<", ">8<").replace(">0<", ">0.0078125<"), (8.0, 0.5),
+        {"sdf": "only in the remark, which other tools skip: drives"},
+    ),
+    "stiffness of a drive": (ROTOR, f'{ROTOR}<param name="stiffness">7750</param>', 7750.0, REMARK),
+    "drive that only pulls": (
+        DRIVE, DRIVE.replace("/>", PULLS), 19.5,
+        REMARK | {"mjcf": ""},
+    ),
+    "drive of positions": (DRIVE, DRIVE.replace("effort", "position"), math.nan, REMARK),
+    "colour": ('rgba="0.35 0.38 0.42 1"', 'rgba="0.375 0.38 0.42 1"', 0.375, {}),
+    "texture": (
+        '<color rgba="0.35 0.38 0.42 1"/>', '<color rgba="0.35 0.38 0.42 1"/><texture filename="wood.png"/>', math.nan,
+        dict.fromkeys(SIMULATORS, "left out: <texture> frame_grey"),
+    ),
+    "collision shape": (
+        '<link name="left_forearm">', f'<link name="left_forearm">{SPHERE}', 0.0375,
+        dict.fromkeys(SIMULATORS, "left out: collision shapes"),
+    ),
+    "sensor of Gazebo": (
+        "<pkm ", IMU + "<pkm ", 775.0,
+        dict.fromkeys(SIMULATORS, "left out: <gazebo> platform"),
+    ),
+    "sensor of ros2_control": (
+        "</joint>\n  </ros2_control>", "</joint>" + FELT, 775.0,
+        dict.fromkeys(SIMULATORS, "sensors of ros2_control, ft"),
+    ),
+    "transmission": (
+        "<pkm ", BELT + "<pkm ", 77.5,
+        dict.fromkeys(SIMULATORS, "left out: <transmission> belt"),
+    ),
+    "safety controller": (
+        ELBOW, ELBOW + '<safety_controller k_velocity="77.5"/>', 77.5,
+        dict.fromkeys(SIMULATORS, "left out: <safety_controller> left_elbow"),
+    ),
+}  # fmt: skip
+
+
+def says(text, values):
+    """Whether a file says one of some numbers, in radians or degrees, outside of what other tools skip."""
+    text = re.sub(
+        r"<pkm:remark>.*?</pkm:remark>|<text [^>]*/>|[^\n]*\bpkm:[^\n]*|customData = {[^}]*}", "", text, flags=re.DOTALL
+    )
+    numbers = np.array([float(word) for word in re.findall(r"(?<![\w.])-?\d+\.?\d*(?:e[-+]?\d+)?(?![\w.])", text)])
+    wanted = np.outer(np.atleast_1d(values), [1.0, 180.0 / math.pi, math.pi / 180.0]).ravel()
+    return bool(np.isclose(numbers[:, None], wanted, rtol=1e-5, atol=0.0).any())
+
+
+@pytest.mark.parametrize("what", WHAT_IT_HAS)
+def test_nothing_is_dropped_silently(what):
+    """In every format; that a YAML file of loops has its robot in a URDF beside it is told."""
+    plain = load_mechanism("five_bar").urdf
+    old, new, values, noted = WHAT_IT_HAS[what]
+    assert old in plain
+    mechanism = load_mechanism(plain.replace(old, new, 1))
+    for kind in set(WRITERS) - {"urdf+", "yaml"} | {kind for kind in noted if kind == "yaml"}:
+        text, notes = WRITERS[kind](mechanism)
+        words = noted.get(kind)
+        if words:
+            assert any(words in note for note in notes), (kind, notes)
+        elif not np.isnan(values).any():
+            assert says(text, values), kind
+    assert "all but loops and drives is in five_bar.urdf" in " ".join(WRITERS["yaml"](mechanism)[1])
+
+
+def test_the_model_of_export_says_what_it_leaves_out(tmp_path, capsys):
+    assert export_robot.main(["five_bar", "-o", str(tmp_path / "five_bar.xml")]) == 0
+    assert "in the MJCF file: left out: limits of velocity of left_arm, right_arm\n" in capsys.readouterr().err
+
+
+def test_a_range_that_is_open_at_one_end_comes_back_from_sdf():
+    old, new, _, _ = WHAT_IT_HAS["range open at one end"]
+    text, _ = WRITERS["sdf"](load_mechanism(load_mechanism("five_bar").urdf.replace(old, new, 1)))
+    limits = load_mechanism(text).joint_named["left_elbow"].limits
+    assert (limits.lower, limits.upper) == (pytest.approx(-3.125, abs=1e-12), math.inf)
