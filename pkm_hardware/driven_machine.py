@@ -112,7 +112,7 @@ class DrivenMachine(Machine):
         """Close the line. LifecycleError if active."""
         with self._lock:
             super().cleanup()
-            self._warn(self._tell_off())
+            self.fault = _with(self.fault, self._tell_off())
             with contextlib.suppress(Exception):
                 self._driver.close()
 
@@ -129,7 +129,7 @@ class DrivenMachine(Machine):
                 if self._ended is None:
                     self._let_go()
                     self._ended = self._tell_off()
-                    self._warn(self._ended)
+                    self.fault = _with(self.fault, self._ended)
                     if self._ended:
                         self.lifecycle = Lifecycle.FAULT
                     elif self.lifecycle is not Lifecycle.FAULT:
@@ -355,10 +355,10 @@ class DrivenMachine(Machine):
     def _fail(self, reason: str, always: bool = False) -> None:
         self._let_go()
         warning = self._tell_off(always)
-        self.fault = reason
-        self._warn(warning)
+        self.fault = _with(reason, warning)
         self.lifecycle = Lifecycle.FAULT
 
-    def _warn(self, warning: str) -> None:
-        if warning and warning not in self.fault:
-            self.fault = f"{self.fault}; {warning}" if self.fault else warning
+
+def _with(fault: str, warning: str) -> str:
+    """A fault with a warning that it does not tell yet."""
+    return "; ".join(filter(None, (fault, "" if warning in fault else warning)))

@@ -160,10 +160,7 @@ def consistent_states(
     names, given, library = tuple(tree.joint_named), dict(ranges or {}), _library(gpu)
     _check(tree, n, given, {"speed": speed, "acceleration": acceleration})
     column = {name: k for k, name in enumerate(names)}
-    linkages = []
-    for one in tree.clusters:
-        asked = tuple(name for name in given if name in one.joints)
-        linkages.append(_states(tree, asked or one.independent, one.actuators, gpu))
+    linkages = _drawn_linkages(tree, given, gpu)
     tied = {name for one in tree.clusters for name in one.joints}
     drawn = [*(k for part in linkages for k in part.linkage.inputs), *(name for name in names if name not in tied)]
     bounds = np.array([_range(tree, name, name in tied, given) for name in drawn]).reshape(-1, 2)
@@ -180,10 +177,7 @@ def consistent_states(
         for _ in range(DRAWS * (1 + (at.stop - at.start) // rows)):
             if done == at.stop:
                 return
-            moves = rng.random((3, len(drawn), rows))
-            moves[0] = ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * moves[0]
-            moves[1:] = (2.0 * moves[1:] - 1.0) * fastest
-            moves[1:, bounds[:, 0] == bounds[:, 1]] = 0.0
+            moves = _random_moves(rng, ends, fastest, rows)
             whole, good, first = library.zeros((3, len(names), rows)), library.ones(rows, dtype=bool), 0
             whole[0] = home
             whole[:, [column[name] for name in drawn]] = moves
@@ -204,6 +198,21 @@ def consistent_states(
     for linkage in (one.linkage for one in linkages if n):
         _refuse_contradictions(linkage, some[:, [column[name] for name in linkage.inputs]])
     return ConsistentStates(names, *result)
+
+
+def _drawn_linkages(tree: TreeModel, given: Mapping[str, Any], gpu: bool) -> list[Any]:
+    """A linkage per cluster, whose inputs are the joints with a range, else its independent ones."""
+    asked = [tuple(name for name in given if name in one.joints) or one.independent for one in tree.clusters]
+    return [_states(tree, names, one.actuators, gpu) for one, names in zip(tree.clusters, asked, strict=True)]
+
+
+def _random_moves(rng: Any, ends: Array, fastest: Array, rows: int) -> Array:
+    """Positions, speeds and accelerations (3, n, rows) within ends (n, 2); what has one place only stays there."""
+    moves = rng.random((3, len(ends), rows))
+    moves[0] = ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * moves[0]
+    moves[1:] = (2.0 * moves[1:] - 1.0) * fastest
+    moves[1:, ends[:, 0] == ends[:, 1]] = 0.0
+    return moves
 
 
 def _refuse_contradictions(linkage: Linkage, inputs: Array) -> None:
