@@ -73,9 +73,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> Options:
-    """The options of a command line, which ends the process where it is wrong. A natural frequency that the rate does
-    not permit is lowered with a notice, as in the controller's node.
-    """
+    """The options of a command line; a natural frequency that the rate does not permit is lowered with a notice."""
     command = parser()
     given = Options(**vars(command.parse_args(arguments)))
     if given.controller == POSITION and (given.hidden_payload > 0.0 or given.realistic):

@@ -36,9 +36,7 @@ def node() -> int:
 
 
 def run(executable: str) -> int:
-    """Run a program of `NODES`, which ends with the launch that began it; its exit code. Until it has handlers of its
-    own, signals end it at once with 0.
-    """
+    """Run a program of `NODES`, which ends with the launch that began it; its exit code."""
     for number in _SIGNALS:
         signal.signal(number, lambda *_: os._exit(0))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)

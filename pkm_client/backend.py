@@ -38,9 +38,7 @@ class Result(Describable):
 
 
 class Task(Describable):
-    """Work of the robot under way, in a thread of its own: `work`, which reads `cancelled` and sets `progress_of`.
-    `waiting` is entered while somebody waits for the end.
-    """
+    """Work of the robot under way, in a thread of its own; `waiting` is entered while somebody waits for its end."""
 
     def __init__(self, work: Callable[[Task], Result], waiting: Callable[[], AbstractContextManager[None]]) -> None:
         self.cancelled = False

@@ -57,9 +57,7 @@ def reported_fault() -> str:
 
 
 def say_drives_may_be_on(warning: str) -> bool:
-    """Say that drives may be on, since they could not be reached: the last message of a run. Whether it is a run's
-    process that began this one, lives, and will print that.
-    """
+    """Say that drives may be on: the last message of a run. Whether a run's process, which began this one, will."""
     _put(2 + _LONGEST, _WARNING, warning)
     return os.getppid() == _RUN.unpack(_SAID[-_RUN.size :])[0]
 

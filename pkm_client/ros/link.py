@@ -35,9 +35,7 @@ _NONE = np.full(7, np.nan)
 
 
 class RosLink(ClientNode):
-    """Calls the nodes of a robot, found within `timeout` [s], with `ready` also the first reading of the machine.
-    NoRobotError: nodes do not answer in that time; says what is missing.
-    """
+    """Calls the nodes of a robot, found within `timeout` [s], with `ready` a reading, too; else NoRobotError."""
 
     def __init__(self, namespace: str, timeout: float, ready: bool = True) -> None:
         self._state: ControllerState | None = None

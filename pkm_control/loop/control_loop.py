@@ -261,9 +261,7 @@ def switch_on(loop: ControlLoop) -> None:
 
 
 def hold(loop: ControlLoop, pace: FixedRateLoop | None = None) -> None:
-    """Run periods, at a pace or as fast as they can, until the platform is held; PkmError, drives off, where it is
-    not within `_COMES_TO_REST`.
-    """
+    """Run periods until the platform is held; PkmError, drives off, where it is not within `_COMES_TO_REST`."""
     for k in range(STALE_PERIODS + round(_COMES_TO_REST * loop.rate)):
         loop.period(pace.wait() if pace is not None else 1)
         if loop.follower.mode is Mode.HOLDING:

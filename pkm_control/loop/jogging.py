@@ -86,9 +86,7 @@ def jog_speeds(kinematics: Kinematics) -> tuple[float, float]:
 
 
 class Jog:
-    """The reference of one machine that an operator jogs, within `check`.
-    `blocked` says why a motion was stopped at a border, and is empty otherwise.
-    """
+    """The reference of a machine that an operator jogs; `blocked` says why a motion was stopped at a border."""
 
     def __init__(self, check: CurveCheck) -> None:
         self.check = check
@@ -164,9 +162,7 @@ class Jog:
         return best
 
     def steer(self, twist: Array, now: float) -> None:
-        """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on; PkmError: not finite.
-        It is projected on the platform's degrees of freedom and limited as jogs are.
-        """
+        """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on, limited as jogs are."""
         if not np.isfinite(twist).all():
             raise PkmError("the twist is not finite")
         self._twist, self._until = np.array(twist, dtype=np.float64), now + RENEWAL
@@ -254,9 +250,7 @@ class Jog:
         return Reference(self._beside(at.pose[None])[0], at.twist, ahead.acceleration)
 
     def way_in(self, pose: Array) -> Array | None:
-        """The first good pose (7,) towards home, from one (7 + r,) outside the joints' ranges or too near a
-        singularity. None where there is none or no way there.
-        """
+        """The first good pose (7,) towards home, from one (7 + r,) that is not; None where there is no way there."""
         inputs = self.kinematics.engine.inputs
         line = self._line(pose[:7], np.array(self.kinematics.home))
         if line is None:
@@ -374,9 +368,7 @@ class Jog:
         return self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
 
     def _way_to_rest(self, knot: _Knot, pace: float = BANDWIDTH) -> _Way | None:
-        """How the motion comes to rest from a knot, the last sample at rest; None where it cannot.
-        It is what `_resting` runs: rates that decay in the filter.
-        """
+        """How the motion comes to rest from a knot by decaying rates, the last sample at rest; None where it cannot."""
         ticks = self._tick * _STOPS
         times = np.append(ticks[ticks < 8.5 / BANDWIDTH] * (BANDWIDTH / pace), math.inf)
         ways, rates, changes = _filtered(knot.rate, knot.change, np.zeros_like(knot.rate), times, pace)

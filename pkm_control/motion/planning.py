@@ -261,9 +261,7 @@ class MotionPlanner:
     def _runs(
         self, motion: MotionFile, ways: list[tuple[int, int]], limits: PlatformLimits
     ) -> Iterator[tuple[int, PathPiece, str]]:
-        """Last waypoint of each way from rest to rest, its quickest piece, and what limits it. Lines are planned many
-        at once.
-        """
+        """Last waypoint of each way from rest to rest, its quickest piece, and what limits it."""
         for at in range(0, len(ways), _LINES_AT_ONCE):
             part = ways[at : at + _LINES_AT_ONCE]
             begin = part[0][0]
@@ -404,9 +402,7 @@ class MotionPlanner:
         waypoint: NDArray[np.int64],
         limits: PlatformLimits,
     ) -> PathBounds:
-        """Bounds on the speed along the path. Dry friction is taken off those on efforts; the final check sees the rest
-        of it.
-        """
+        """Bounds on the speed along the path; efforts less dry friction, the rest of which the final check sees."""
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
         angular = _norm_bound(sample.first[:, 3:6], sample.second[:, 3:6], limits.angular_acceleration)

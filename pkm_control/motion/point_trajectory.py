@@ -224,9 +224,7 @@ class MotionPoints:
 
     @staticmethod
     def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
-        """Points of a plan from rest to rest, close enough that the curve between them is the plan; repeated, it must
-        end where it begins.
-        """
+        """Points of a plan from rest to rest, so close that the curve between them is the plan."""
         n = min(max(2, round(plan.duration / _PERIOD) + 1), _MOST_OF_PLANS)
         sample = plan.sample(np.linspace(0.0, plan.duration, n))
         points = sample.times, sample.pose, sample.twist, sample.acceleration

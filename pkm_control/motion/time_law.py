@@ -50,9 +50,7 @@ class PathBounds:
 
 
 def fastest(bounds: PathBounds) -> Array | None:
-    """Speeds s' (N,) on the bounds' grid for the quickest run from rest to rest; None where no run keeps them. Between
-    its ends no run rests.
-    """
+    """Speeds s' (N,) on the bounds' grid for the quickest run from rest to rest; None where none keeps the bounds."""
     rows = [np.ascontiguousarray(part, dtype=np.float64) for part in (bounds.a, bounds.b, bounds.c, bounds.g)]
     if not all(np.isfinite(part).all() for part in rows[:3]):
         return None

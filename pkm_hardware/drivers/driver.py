@@ -92,9 +92,7 @@ class Driver(ABC):
 
     @property
     def missing(self) -> str:
-        """Which drives have left a question open, in words, as of a silence that is not long enough for a fault yet;
-        empty where none has.
-        """
+        """Which drives have left a question open, in words, before the silence is a fault; empty where none has."""
         return ""
 
     @abstractmethod

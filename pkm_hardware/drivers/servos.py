@@ -76,9 +76,7 @@ class ServoDriver(Driver):
         self.line.port = SimulatedServoBoard(self._highest + 1).switch_on()
 
     def open(self, home: Array) -> None:
-        """Open the port, wait for the board's greeting, and switch the servos off. They are where they were told to be
-        last, at home if that was never.
-        """
+        """Open the port, wait for the board's greeting, and switch the servos off, where they were told to be last."""
         self._positions = home.copy() if self._positions is None else self._positions
         self._on, self._unanswered, self._garbled, self.notice = False, None, 0, ""
         self.line.open()

@@ -106,9 +106,7 @@ class Tally:
 
 
 class RowStore:
-    """Rows in bounded memory: of a long run every second row is dropped, again and again, but of the first `expected`
-    rows none while the loop runs.
-    """
+    """Rows in bounded memory: beyond the `expected` ones, every second row is dropped, again and again."""
 
     def __init__(self, n_actuated: int, expected: int = 0) -> None:
         self.every = 1  # of the rows that came, those that are kept
