@@ -26,6 +26,8 @@ from pkm_runtime.errors import shortened
 _DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
 _CONTENTS = re.compile(r'^(#define \w+_CONTENTS) "([\w ]*)".*$', re.MULTILINE)
 _WRITTEN = re.compile(r"^.*Written by pkm export, .*\n?", re.MULTILINE)
+SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world", *USD, *YAML)
+ENDINGS = ".urdf, .xacro, .xml (MJCF), .sdf, .usda or .yaml"  # of them, for people
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
 
 
@@ -121,26 +123,26 @@ def find_robot(source: str | os.PathLike[str]) -> Path:
     """Existing file of a robot, from a path or the gallery; `DescriptionError` where there is none."""
     if not isinstance(source, (str, os.PathLike)):
         problem = f"it is of type {type(source).__name__}, which cannot name a robot"
-        remedy = "give the name of a gallery robot, the path of a .urdf or .xacro file, or the text"
+        remedy = f"give the name of a gallery robot, the path of a {ENDINGS} file, or the text"
         raise DescriptionError(f"source {shortened(repr(source), 60)}", problem, remedy)
     path = Path(source)
     try:
         is_file = path.is_file()
     except OSError as error:  # a name that no file can have
         raise DescriptionError(
-            f"file {path}", f"it cannot be opened: {error.strerror}", "give the path of a .urdf or .xacro file"
+            f"file {path}", f"it cannot be opened: {error.strerror}", f"give the path of a {ENDINGS} file"
         ) from error
     if isinstance(source, str) and len(path.parts) == 1 and not path.suffix and not is_file:
         return robot_path(source)
     if not is_file:
         problem = "it is a folder" if path.is_dir() else "it does not exist"
-        raise DescriptionError(f"file {path}", problem, f"give the path of a .urdf or .xacro file{_beside(path)}")
+        raise DescriptionError(f"file {path}", problem, f"give the path of a {ENDINGS} file{_beside(path)}")
     return path
 
 
 def _beside(path: Path) -> str:
     """Question after similar files in the folder of a mistyped path; empty where there are none."""
-    there = {one.name: one for ending in ("*.urdf", "*.xacro") for one in sorted(path.parent.glob(ending))}
+    there = {one.name: one for one in sorted(path.parent.glob("*")) if one.suffix in SUFFIXES}
     near = [str(there[name]) for name in difflib.get_close_matches(path.name, there, n=3, cutoff=0.8)]
     return f"; did you mean {' or '.join(near)}?" if near else ""
 

@@ -43,6 +43,7 @@ from pkm_runtime.yaml_section import YamlError, read_yaml_text
 
 TAGS = ("constraint", "loop_joint", "gazebo/joint")
 KEYS = {"closures", "pin_loops", "ball_loops", "closed_loop"}  # in a YAML file of loops
+OTHER_KEYS = {"type", "joint_name", "joint_type", "name_mot", "independent", "urdf"}
 AXES = dict(zip("XYZ", np.eye(3), strict=True))
 IN_YAML = {LoopType.REVOLUTE: "pin_loops", LoopType.SPHERICAL: "ball_loops"}
 NAMELESS = "left out: which bodies are base and platform, gravity and home"
@@ -69,6 +70,10 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
         raise DescriptionError(label, str(error), "correct the YAML at that line") from error
     if not isinstance(content, dict) or not content.keys() & KEYS:
         raise DescriptionError(label, "it defines no loop", f"write {' or '.join(sorted(KEYS))}, or give the URDF file")
+    unknown = [str(key) for key in content if key not in KEYS | OTHER_KEYS]
+    if odd := [key for key in unknown if key.endswith("_loops") or "coupl" in key]:
+        remedy = "this format has pin_loops and ball_loops; write <loop> or <coupling> in URDF+ (pkm convert)"
+        raise DescriptionError(label, f"{', '.join(odd)} is not known", remedy)
     names = [str(content.get("urdf", "")), *(path.stem + ending for ending in (".urdf", ".urdf.xacro"))]
     found = [one for name in filter(None, names) if (one := path.parent / name).is_file()][:1]
     folders = (path.parent, path.parent / "urdf", path.parent.parent / "urdf")
@@ -79,6 +84,9 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
             label, problem, f"name the robot's {path.stem}.urdf, or write `urdf: FILE` into this one"
         )
     reader = _Reader(read_xml(expanded(found[0]), f"file {found[0]}"), str(found[0]))
+    if not reader.assembly.bodies:
+        raise DescriptionError(f"file {found[0]}", "it has no link", "write the robot's links and joints into it")
+    reader.assembly.notes += [f"not read: {', '.join(unknown)} of {path.name}"] if unknown else []
     try:
         _loops_of(reader, content, label)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

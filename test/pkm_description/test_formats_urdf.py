@@ -10,6 +10,7 @@ from pkm_description import DescriptionError, load_mechanism, load_model
 from pkm_description.formats.convert import main
 from pkm_description.formats.read import plus_text
 from pkm_description.formats.urdf_dialects import to_constraints, to_tree, to_yaml
+from pkm_description.load import expand_told
 from pkm_dynamics import Dynamics
 
 INERTIAL = (
@@ -149,6 +150,7 @@ def test_bodies_without_a_mass_are_told():
         (YAMLS["pin_loops"] + YAMLS["pin_loops"].partition("\n")[2], "two loops have this name"),
         ("closed_loop: [[a, b]]\ntype: []\n", "unknown form"),
         ("closed_loop: [[a, b]]\ntype: ['3d']\n", "no body 'a'"),
+        (YAMLS["pin_loops"] + "weld_loops: []\ncouplings: []\n", "weld_loops, couplings is not known; this format has"),
     ],
 )
 def test_a_wrong_yaml_is_named(text, words, tmp_path):
@@ -219,3 +221,19 @@ def test_a_typo_in_a_spring_has_a_hint(old, new, words):
     text = load_mechanism("delta").urdf.replace("</robot>", f"{spring.replace(old, new)}</robot>")
     with pytest.raises(DescriptionError, match=words):
         load_mechanism(text)
+
+
+def test_a_yaml_beside_an_empty_urdf_and_its_unknown_keys(tmp_path):
+    (tmp_path / "robot.yaml").write_text(YAMLS["pin_loops"] + "colour: red\n")
+    (tmp_path / "robot.urdf").write_text("<robot name='empty'/>")
+    with pytest.raises(DescriptionError, match=r"robot.urdf: it has no link"):
+        load_mechanism(tmp_path / "robot.yaml", NAMED)
+    (tmp_path / "robot.urdf").write_text(TREE % "")
+    assert "not read: colour of robot.yaml" in expand_told(tmp_path / "robot.yaml", NAMED)[2]
+
+
+@pytest.mark.parametrize("ending", ["sdf", "usda", "xml"])
+def test_a_missing_file_names_the_endings_of_all_formats(ending, tmp_path):
+    (tmp_path / f"ankle.{ending}").write_text("")
+    with pytest.raises(DescriptionError, match=rf"\.sdf, \.usda or \.yaml file; did you mean .*ankle\.{ending}\?"):
+        load_mechanism(tmp_path / f"ankel.{ending}")
