@@ -23,6 +23,7 @@ from pkm_description.mechanism import Mechanism
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.unit_slips import suspects
 from pkm_description.urdf.urdf_plus import is_tree, parse
+from pkm_description.urdf.visuals import visuals_of
 from pkm_description.urdf.xml_text import read_xml
 from pkm_runtime.describable import counted
 from pkm_runtime.errors import PkmError
@@ -31,7 +32,7 @@ Robot = Mechanism | TreeModel
 
 
 def _plus(mechanism: Robot) -> tuple[str, list[str]]:
-    return mechanism.urdf, []
+    return mechanism.urdf, [f"not drawn: {problem}" for problem in visuals_of(mechanism)[1]]
 
 
 def _mjcf(mechanism: Robot) -> tuple[str, list[str]]:

@@ -39,11 +39,12 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
         remedy = "pip install mujoco, or state inertias and attributes in full"
         raise DescriptionError("<mujoco>", f"only MuJoCo resolves {why}", remedy)
     try:
-        m = _compiled(text, path)
+        m, meshed = _compiled(text, path)
     except ValueError as error:
         problem = f"MuJoCo refuses it: {' '.join(str(error).split())}"
         raise DescriptionError("<mujoco>", problem, "correct the MJCF, or add the file") from error
     model = MjcfModel(m.names[: m.names.index(b"\0")].decode() or "robot", np.array(m.opt.gravity))
+    model.tell_meshes(meshed)
     names = [WORLD] + [m.body(i).name or f"body{i}" for i in range(1, m.nbody)]
     joints = _joint_names(m, names)
     for i in range(1, m.nbody):
@@ -61,8 +62,10 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
     return model
 
 
-def _compiled(text: str, path: Path | None) -> Any:
-    """MuJoCo's model without meshes where inertias are stated: their files may be missing, and take long."""
+def _compiled(text: str, path: Path | None) -> tuple[Any, list[str]]:
+    """MuJoCo's model, and names of bodies with meshes. Where inertias are stated, it is without meshes: their files may
+    be missing, and take long.
+    """
     import mujoco
 
     root = read_xml(text, "<mujoco>")
@@ -76,12 +79,14 @@ def _compiled(text: str, path: Path | None) -> Any:
         spec = mujoco.MjSpec.from_string(ET.tostring(root, encoding="unicode"))
     else:
         spec = mujoco.MjSpec.from_file(str(path)) if path else mujoco.MjSpec.from_string(text)
+    mesh = mujoco.mjtGeom.mjGEOM_MESH
+    meshed = [body.name for body in spec.bodies if any(geom.type == mesh for geom in body.geoms)]
     still = {"world"}  # bodies that never move, and whose mass does not matter
     for body in spec.bodies if spec.compiler.inertiafromgeom != 1 else ():
         if body.parent is not None and body.parent.name in still and not body.joints and body.name:
             still.add(body.name)
         for geom in list(body.geoms):
-            if geom.type == mujoco.mjtGeom.mjGEOM_MESH and (body.explicitinertial or body.name in still):
+            if geom.type == mesh and (body.explicitinertial or body.name in still):
                 spec.delete(geom)
             else:
                 geom.material = ""
@@ -90,7 +95,7 @@ def _compiled(text: str, path: Path | None) -> Any:
         spec.delete(thing)
     for thing in (*spec.pairs, *spec.excludes):  # of a scene, perhaps, that is not there; kinematics has no contacts
         spec.delete(thing)
-    return spec.compile()
+    return spec.compile(), meshed
 
 
 def _joint_names(m: Any, bodies: list[str]) -> list[str]:

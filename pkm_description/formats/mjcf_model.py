@@ -102,6 +102,10 @@ class MjcfModel:
     home: list[float] | None = None
     notes: list[str] = field(default_factory=list)
 
+    def tell_meshes(self, bodies: Sequence[str]) -> None:
+        """Note which bodies have meshes: they are not drawn, and their files need not be there."""
+        self.notes += [f"not read: meshes of {', '.join(bodies)}"] if bodies else []
+
 
 class NeedsCompilerError(Exception):
     """The file uses something that only MuJoCo resolves, named by the text."""
@@ -133,6 +137,7 @@ class _Reader:
         self.defaults = {e.tag: dict(e.attrib) for group in root.findall("default") for e in group}
         option = root.find("option")
         gravity = "0 0 -9.81" if option is None else option.get("gravity", "0 0 -9.81")
+        self.meshed: list[str] = []  # names of bodies with meshes
         self.model = MjcfModel(root.get("model", "robot"), _numbers(gravity, 3, "<option gravity>"))
         self.sites: dict[str, tuple[str, Array]] = {}
         self.drawn: dict[str, Array] = {WORLD: np.eye(4)}  # body frames in the world, every joint as drawn
@@ -140,6 +145,7 @@ class _Reader:
             self._sites(world, WORLD)
             for element in world.findall("body"):
                 self._body(element, WORLD)
+        self.model.tell_meshes(self.meshed)
         for group in root.findall("equality"):
             for element in group:
                 self._equality(element)
@@ -199,6 +205,8 @@ class _Reader:
             raise NeedsCompilerError(f"the inertia of {label} from its geoms")
         for geom in element.findall("geom"):
             self._geom(body, geom)
+        if any("mesh" in self._attributes(geom) for geom in element.findall("geom")):
+            self.meshed.append(name)
         self._sites(element, name)
         for child in element.findall("body"):
             self._body(child, name)

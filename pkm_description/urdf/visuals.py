@@ -112,6 +112,8 @@ def _visual(link: str, element: ET.Element, palette: dict[str, ET.Element], sour
         try:
             path = mesh_path(shape.get("filename", ""), source)
             size = path.stat().st_size
+        except FileNotFoundError as error:
+            raise _unusable(f"mesh {shape.get('filename', '')!r} is not there: put the file there") from error
         except (ValueError, OSError) as error:
             raise _unusable(str(error)) from error
         if size > MESH_BYTES:

@@ -323,3 +323,26 @@ def test_a_range_that_is_open_at_one_end_comes_back_from_sdf():
     text, _ = WRITERS["sdf"](load_mechanism(load_mechanism("five_bar").urdf.replace(old, new, 1)))
     limits = load_mechanism(text).joint_named["left_elbow"].limits
     assert (limits.lower, limits.upper) == (pytest.approx(-3.125, abs=1e-12), math.inf)
+
+
+def test_meshes_that_are_not_there_are_told(tmp_path, capsys):
+    file = tmp_path / "bar.sdf"
+    file.write_text(FOUR_BAR.replace("<box><size>0.2 0.02 0.02</size></box>", "<mesh><uri>gone.stl</uri></mesh>"))
+    assert main([str(file), "--platform", "coupler", "--actuated", "motor"]) == 0
+    assert "not drawn: a visual of link 'crank': mesh 'gone.stl' is not there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("included", ["", "<include file='none.xml'/>"])
+def test_meshes_of_mjcf_are_told(included, tmp_path, capsys):
+    """By our reader, and by MuJoCo's."""
+    if included:
+        pytest.importorskip("mujoco", reason="mujoco is not installed; ./pkm test installs it")
+    file = tmp_path / "arm.xml"
+    (tmp_path / "none.xml").write_text("<mujoco><option/></mujoco>")
+    file.write_text(
+        f"""<mujoco>{included}<asset><mesh name="m" file="gone.stl"/></asset><worldbody><body name="arm">
+        <inertial pos="0.1 0 0" mass="1" diaginertia="0.1 0.1 0.1"/><joint name="turn" axis="0 0 1"/>
+        <geom type="mesh" mesh="m"/></body></worldbody><actuator><motor joint="turn"/></actuator></mujoco>"""
+    )
+    assert main([str(file)]) == 0
+    assert "not read: meshes of arm" in capsys.readouterr().err

@@ -239,7 +239,7 @@ def test_a_computer_without_free_ports_is_one_error() -> None:
 PICTURES = {
     "<visual/>": "no geometry",
     "<visual><geometry/></visual>": "no geometry",
-    '<visual><geometry><mesh filename="package://pkm_control/no_such.stl"/></geometry></visual>': "No such file",
+    '<visual><geometry><mesh filename="package://pkm_control/no_such.stl"/></geometry></visual>': "is not there",
     '<visual><geometry><mesh filename="package://no_such_package/a.stl"/></geometry></visual>': "not installed",
     '<visual><geometry><mesh filename="package://pkm_control/../secret.stl"/></geometry></visual>': "is outside its",
     '<visual><geometry><mesh filename="package://../a.stl"/></geometry></visual>': "not installed",
