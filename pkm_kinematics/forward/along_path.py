@@ -115,14 +115,14 @@ class Forward:
         e = self.engine
         divided, n = e.divided, len(q)  # the limbs of divided robots need more than one try to close
         if n < BATCH:
-            left = self._follow_poses(e.model, seeds, q, starts, not divided, found)
+            left = self._follow_poses(e.model, seeds, False, q, starts, not divided, found)
         else:
             lefts: list[int] = []
 
             def part(at: slice) -> None:
                 rows = PoseRows(*(array[at] for array in found))
                 here = starts[at] if len(starts) > 1 else starts
-                lefts.append(self._follow_poses(e.model, seeds[at], q[at], here, not divided, rows))
+                lefts.append(self._follow_poses(e.model, seeds[at], False, q[at], here, not divided, rows))
 
             over_cores(part, n)
             left = sum(lefts)
@@ -142,7 +142,9 @@ class Forward:
     def _follow_poses(self) -> WithScratch:
         e = self.engine
         rows = np.empty((1, 7))
-        return WithScratch(follow_poses, e.data, e.model, rows, rows, rows, True, _nothing(1, len(e.joint_names)))
+        return WithScratch(
+            follow_poses, e.data, e.model, rows, False, rows, rows, True, _nothing(1, len(e.joint_names))
+        )
 
     @cached_property
     def _home(self) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, near
+from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, near, writeable
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, STEP, StraightPath, carry_on
 from pkm_kinematics.solve.coupler_curve import CouplerCurve, trace
 from pkm_kinematics.solve.inputs import Inputs
@@ -156,7 +156,7 @@ class FromHome:
 
     @cached_property
     def _path(self) -> StraightPath:
-        return StraightPath(self.robot.home, self._iterated_turns, self.robot.size, STEP, JUMP)
+        return StraightPath(writeable(self.robot.home), self._iterated_turns, self.robot.size, STEP, JUMP)
 
     @cached_property
     def _carry_on(self) -> WithScratch:

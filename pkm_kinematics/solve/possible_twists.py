@@ -57,7 +57,7 @@ class PossibleTwists:
         space, bias = np.empty((6, self.robot.mobility)), np.empty(6)
         if not self.robot.task.constant:  # the branch moves along, and with it what it blocks
             read_chain(model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
-        motion_space(model, data, np.ascontiguousarray(self.allowed_at(pose)), twist, space, bias)
+        motion_space(model, data, writeable(self.allowed_at(pose)), twist, space, bias)
         return space, bias
 
     def into_space(self, poses: Array, choice: Choice, solved: Solved | None = None) -> Array:

@@ -18,15 +18,15 @@ LOWER, UPPER = np.full(8, -600.0), np.full(8, -20.0)  # of the efforts of eight 
 
 
 @njit
-def _share_all(jacobians, lower, upper, efforts, status, scratch):
+def _share_all(jacobians, rank, lower, upper, efforts, status, scratch):
     for k in range(len(efforts)):
-        status[k] = share_within(jacobians[k % len(jacobians)], 6, lower, upper, efforts[k], scratch)
+        status[k] = share_within(jacobians[k % len(jacobians)], rank, lower, upper, efforts[k], scratch)
 
 
 def share_all(jacobians, efforts):
     """The efforts (n, 8) shared, each with one of the Jacobians (k, 6, 8) in turn, and their statuses."""
     shared, status = efforts.copy(), np.zeros(len(efforts), dtype=np.int64)
-    _share_all(jacobians, LOWER, UPPER, shared, status, np.zeros(room(8, 6)))
+    _share_all(jacobians, 6, LOWER, UPPER, shared, status, np.zeros(room(8, 6)))
     return shared, status
 
 

@@ -321,13 +321,13 @@ def follow_row(model, data, seed, at_q, q, start, solved, pose, joints):
 
 
 @compiled
-def follow_poses(model, data, seeds, q, starts, solved, found):
+def follow_poses(model, data, seeds, at_q, q, starts, solved, found):
     """`follow_row` from starts (1 or n, 7), `seeds` (n, n_joints), to q (n, n_actuated); counts rows not CONVERGED."""
     left = 0
     for k in range(q.shape[0]):
         start = starts[k if starts.shape[0] > 1 else 0]
         found.status[k], found.residual[k], found.iterations[k] = follow_row(
-            model, data, seeds[k], False, q[k], start, solved, found.pose[k], found.joints[k]
+            model, data, seeds[k], at_q, q[k], start, solved, found.pose[k], found.joints[k]
         )
         if found.status[k] != CONVERGED:
             left += 1
