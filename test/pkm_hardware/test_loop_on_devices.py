@@ -69,10 +69,14 @@ def rig(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
         process.end()
 
 
-each_driver = pytest.mark.parametrize("rig", [(kind, 50.0) for kind in BENCHES], indirect=True)
+def each_driver(by_day: str) -> pytest.MarkDecorator:
+    """Every driver at night; by day each of them has some ways to end."""
+    left = {kind: () if kind == by_day else pytest.mark.slow for kind in BENCHES}
+    rigs = [pytest.param((kind, 50.0), marks=marks, id=kind) for kind, marks in left.items()]
+    return pytest.mark.parametrize("rig", rigs, indirect=True)
 
 
-@each_driver
+@each_driver("odrive")
 def test_drives_of_a_loop_that_dies_are_turned_off(rig: Rig) -> None:
     rig.enable()
     os.kill(rig.process.pid, signal.SIGKILL)
@@ -98,7 +102,7 @@ def mend(loop: ControlLoop) -> None:
     del loop.controller.command
 
 
-@each_driver
+@each_driver("servos")
 def test_drives_of_a_law_that_fails_are_turned_off(rig: Rig) -> None:
     rig.enable()
     rig.process.ask(fail)
@@ -134,7 +138,7 @@ def test_a_reading_that_is_old_names_the_drive_that_does_not_answer(rig: Rig) ->
     assert "ms old" in rig.process.situation.action.reason or rig.process.lifecycle is Lifecycle.FAULT
 
 
-@each_driver
+@each_driver("dynamixel")
 def test_a_loop_that_is_ended_says_so(rig: Rig) -> None:
     rig.enable()
     os.kill(rig.process.pid, signal.SIGUSR1)
@@ -159,7 +163,7 @@ def test_nothing_is_done_by_a_loop_that_is_frozen(rig: Rig) -> None:
     assert not rig.bench.on()
 
 
-@each_driver
+@each_driver("servos")
 def test_a_loop_that_stays_frozen_loses_its_drives(rig: Rig) -> None:
     """Nobody has to ask for it."""
     rig.enable()
@@ -171,7 +175,7 @@ def test_a_loop_that_stays_frozen_loses_its_drives(rig: Rig) -> None:
     assert rig.process.situation.mode is Mode.STOPPED
 
 
-@each_driver
+@each_driver("odrive")
 def test_the_end_of_a_frozen_loop_is_the_end_of_its_drives(rig: Rig) -> None:
     rig.enable()
     os.kill(rig.process.pid, signal.SIGSTOP)

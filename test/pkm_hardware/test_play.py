@@ -88,14 +88,6 @@ def test_by_the_clock(board: SimulatedServoBoard, hexapod_file: Path, tmp_path: 
     assert (tmp_path / "report").is_dir()
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_without_the_device(hexapod_file: Path, tmp_path: Path) -> None:
-    text = hexapod_file.read_text(encoding="utf-8").replace("port: ", "port: /dev/nowhere # ")
-    hexapod_file.write_text(text, encoding="utf-8")
-    words = asked(hexapod_file, 1, tmp_path)
-    assert main([*words, "--dry"]) == 0
-
-
 def dry(machine_file: Path, report: Path, motion: str = MOTION) -> int:
     words = [ROBOT, "--hardware-file", str(machine_file), "--motion", motion, "--cycles", "1", "--report", str(report)]
     return main([*words, "--dry"])
@@ -105,6 +97,8 @@ def dry(machine_file: Path, report: Path, motion: str = MOTION) -> int:
 def test_without_the_device_it_says_which_pulses(
     hexapod: Kinematics, hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
+    text = hexapod_file.read_text(encoding="utf-8").replace("port: ", "port: /dev/nowhere # ")
+    hexapod_file.write_text(text, encoding="utf-8")
     motion = tmp_path / "up.csv"
     motion.write_text("# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n0,0,8\n0,0,0\n")
     assert dry(hexapod_file, tmp_path / "report", str(motion)) == 0

@@ -157,7 +157,7 @@ def test_a_loop_that_stood_still_is_no_slow_computer() -> None:
     assert remarks[0].startswith("The loop stood still for 2.0 s")
 
 
-def test_a_computer_that_is_too_slow_is_told_in_words(tmp_path: Path) -> None:
+def test_a_computer_that_is_too_slow_is_told_in_words() -> None:
     assert Report.of(replace(made_up(), missed=0)).remarks() == []
     slow = made_up(slower=2.0)
     (remark,) = Report.of(slow).remarks()
@@ -171,10 +171,9 @@ def test_a_computer_that_is_too_slow_is_told_in_words(tmp_path: Path) -> None:
     assert "took longer" not in late
     played = replace(slow, run=replace(slow.run, remedies=("rate: {rate} in the machine's file",)))
     assert Report.of(played).remarks()[0].endswith("What helps: rate: 250 in the machine's file.")
-    publish_report(slow, Report.of(slow), tmp_path)
-    assert "--no-page" in (tmp_path / "made_up_sway.html").read_text(encoding="utf-8")
     with style():
         drawn = page(slow, Report.of(slow))
+    assert "--no-page" in html(drawn, Report.of(slow))
     words = " ".join(found.get_text() for found in drawn.findobj(Text)).replace("\n", " ")
     assert "at 500 Hz of 1000 Hz" in words
     assert "--no-page" in words
@@ -223,10 +222,11 @@ def test_margins_are_those_of_the_motion(kinematics, limits) -> None:
 
 
 @pytest.mark.parametrize("turning", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_files_are_written_and_need_nothing_else(tmp_path: Path, turning: bool) -> None:
+def test_files_are_written_and_need_nothing_else_and_names_cannot_break_them(tmp_path: Path, turning: bool) -> None:
     recording = made_up(turning=turning)
-    report = Report.of(recording)
-    files = {file.suffix: file for file in publish_report(recording, report, tmp_path)}
+    names = {"robot": "../<script>$x^$", "notes": ("a & b", "$"), "motion": "m_$"}
+    recording = replace(recording, run=replace(recording.run, **names))
+    files = {file.suffix: file for file in publish_report(recording, Report.of(recording), tmp_path)}
     assert files[".png"].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert files[".png"].stat().st_size > 50000
     pdf = files[".pdf"].read_bytes()
@@ -237,6 +237,9 @@ def test_files_are_written_and_need_nothing_else(tmp_path: Path, turning: bool) 
     assert '<p class="fault">The run ended early: the test said so</p>' in text
     outside = re.findall(r"""(?:src|href)\s*=\s*["'](?!#)|url\((?!#)|@import""", text)
     assert outside == []
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert {file.parent for file in files.values()} == {tmp_path}
     table = np.genfromtxt(files[".csv"], delimiter=",", names=True)
     assert table.shape == (1001,)
     np.testing.assert_allclose(table["effort_b"], -7.0)
@@ -372,18 +375,6 @@ def test_words_do_not_lie_on_the_lines_of_limits() -> None:
         box = text.get_window_extent()
         assert not box.x0 <= limit <= box.x1, text.get_text()
         assert box.x1 <= use.get_window_extent().x1 + 1.0
-
-
-def test_names_cannot_break_the_page(tmp_path: Path) -> None:
-    recording = made_up()
-    recording = replace(
-        recording, run=replace(recording.run, robot="../<script>$x^$", notes=("a & b", "$"), motion="m_$")
-    )
-    page = publish_report(recording, Report.of(recording), tmp_path)[2]
-    text = page.read_text(encoding="utf-8")
-    assert page.parent == tmp_path
-    assert "<script>" not in text
-    assert "&lt;script&gt;" in text
 
 
 def test_a_page_that_cannot_be_drawn_leaves_the_table(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_every_direction_is_near_one_of_those_that_are_asked() -> None:
         "agile_eye",
         "three_rpc",
         "par2",
-        "quattro",
+        pytest.param("quattro", marks=pytest.mark.slow),
         "carpal_wrist",
     ],
 )
@@ -97,11 +97,11 @@ def _within(shifts: np.ndarray, random: np.random.Generator) -> np.ndarray:
     ("name", "half", "bound"),
     [
         ("delta", 0.004, 6e-4),
-        ("hexa", 0.003, 4e-4),
-        ("linear_delta", 0.001, 8e-4),
+        pytest.param("hexa", 0.003, 4e-4, marks=pytest.mark.slow),
+        pytest.param("linear_delta", 0.001, 8e-4, marks=pytest.mark.slow),
         ("orthoglide", 0.003, 3e-4),  # its loops repeat each other
-        ("planar_3rrr", 0.001, 2e-4),
-        ("tripteron", 0.005, 3e-4),
+        pytest.param("planar_3rrr", 0.001, 2e-4, marks=pytest.mark.slow),
+        pytest.param("tripteron", 0.005, 3e-4, marks=pytest.mark.slow),
         ("five_bar", 0.002, 2e-4),  # its platform hangs on a limb
         ("three_rpc", 0.001, 5e-4),  # cylindrical loops
         ("par2", 0.001, 1e-3),  # geared joints

@@ -31,7 +31,7 @@ from .judge import compare
 from .processor import needs_compiler, processor
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="LLVM is too old")
-FEW = ("delta", "planar_redundant", "agile_eye", "cable_8", "quattro", "two_tpr", "carpal_wrist")
+FEW = ("delta", "agile_eye", "cable_8", "carpal_wrist")  # others at night
 H = 1e-6
 
 
