@@ -19,6 +19,7 @@ from pkm_dynamics.export_c.c_parts import (
     CLOSED_STEPS,
     CMAKE,
     JOINTS_ALONG,
+    MOVED_START,
     OPEN_STEPS,
     README,
     C,
@@ -454,7 +455,7 @@ class CFiles:
     def _along(self, text: str) -> str:
         for word, with_joints, without in JOINTS_ALONG:
             text = text.replace(word, with_joints if self.robot.iterated else without)
-        return text
+        return text if self.robot.moves_into_space else text.replace(MOVED_START, "")
 
     def text(self, template: str) -> str:
         """C of a template, whose words in capitals are replaced."""

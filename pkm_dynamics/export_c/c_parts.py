@@ -40,11 +40,13 @@ OPEN_STEPS = {
     REAL room; /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
     "IN_ROOM": " && first.length < step.room",
 }
-START_JOINTS = """\
-    int status = positions(at, side, start_of_mode[0], q);
+MOVED_START = """\
     if (status != PKM_OK && into_space(side, at) == PKM_OK)
         status = positions(at, side, start_of_mode[0], q);
-    if (status != PKM_OK)
+"""
+START_JOINTS = f"""\
+    int status = positions(at, side, start_of_mode[0], q);
+{MOVED_START}    if (status != PKM_OK)
         return status;
 """
 JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without

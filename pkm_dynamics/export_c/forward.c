@@ -223,7 +223,7 @@ static int invert_graph(REAL J[EQUATIONS * UNKNOWNS], REAL inverse[UNKNOWNS * EQ
         }
         inverted += row * lengths[j];
     }
-    return left == UNKNOWNS - IDLE && left > SINGULAR_BELOW * SINGULAR_BELOW * inverted;
+    return left == UNKNOWNS - IDLE && (REAL)left > SINGULAR_BELOW * SINGULAR_BELOW * inverted;
 }
 
 /* Newton's method on the platform and the joints that are not driven, as the others stand in `q`: 1 where it follows
