@@ -346,6 +346,7 @@ class TrajectoryFollower:
         self.check.payload = self.controller.payload
         self.controller.change_mode(there.model)
         self.locator.observer.start(there.pose, there.joints)
+        self.locator.assembly.restart()
         dynamics, mode = self.controller.dynamics, there.check.mode
         self.guard.gravity = lambda pose: np.asarray(
             dynamics.gravity(dynamics.kinematics.at(pose, mode=mode), payload=self.controller.payload).effort
@@ -416,7 +417,7 @@ class TrajectoryFollower:
         measured = locator.locate(joints, velocities, self.check.mode)
         if elastic is not None and measured is not None:
             measured = elastic.seen(measured)
-        if locator.doubt and self.mode in _LOST:
+        if locator.doubt and (self.mode in _LOST or locator.out_of_touch):
             return self._withhold(now, locator.doubt)
         if measured is None:
             return self.silent(now, locator.observer.reason)

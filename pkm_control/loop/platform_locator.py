@@ -91,11 +91,15 @@ class AssemblyWatch:
         self._lost = 0  # readings since then that nothing continued
         self._calm = 0.0  # s
 
-    def judge(self, measured: Measured) -> None:
-        """Take note of a reading that goes on from the last one."""
+    def judge(self, measured: Measured, leapt: bool) -> None:
+        """Take note of a reading that goes on from the last one, or that `leapt`: nobody looked for a while, in which
+        a platform that came nearer to a singularity by more than is left may have gone through it.
+        """
         hold = 1.0 / magnitude(measured.jacobian, self._length)
         drop, ahead = self._hold - hold, 0.0
-        if drop > 0.0 and self._drop > 0.0:
+        if leapt:
+            ahead = drop
+        elif drop > 0.0 and self._drop > 0.0:
             less = min(drop / self._drop, 1.0)
             ahead = drop * sum(less**k for k in range(1, _PERIODS + 1))
         if not ahead < hold:
@@ -169,7 +173,7 @@ class PlatformLocator:
             self.assembly.forget()
         measured = self.observer.observe(positions, velocities)
         if measured is not None:
-            self.assembly.judge(measured)
+            self.assembly.judge(measured, self.out_of_touch)
         elif self.observer.singular:
             self.assembly.lose(positions)
         return measured

@@ -132,3 +132,18 @@ def test_a_stall_throws_no_robot(name: str, rate: float, monkeypatch: pytest.Mon
         assert action.mode is Mode.HOLDING, case
         assert Mode.STOPPED not in stalled.modes, case
         assert motion is None or motion.outcome is Outcome.SUCCESSFUL, (case, motion.reason)
+
+
+def test_a_platform_that_came_near_a_singularity_while_nobody_looked_is_not_driven() -> None:
+    """The arms of a five-bar crossed in a stall: its platform may hang on the other side, and would be driven away."""
+    stalled = Stalled("five_bar", 3, 250.0)
+    stalled.begin()
+    follower, still = stalled.follower, np.zeros(2)
+    time = stalled.machine.time
+    for k, arms in enumerate(([2.305, 0.839], [2.2, 0.95])):  # a leap far from singularities is held where it ends
+        time += 0.2 * (k + 1)
+        assert follower.update(time, time, np.array(arms), still).mode is Mode.HOLDING
+    action = follower.update(time + 0.3, time + 0.3, np.array([1.404, 2.331]), still)
+    assert action.mode is Mode.STOPPED
+    assert action.withhold_command
+    assert "another assembly mode" in action.reason
