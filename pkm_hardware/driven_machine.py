@@ -99,9 +99,11 @@ class DrivenMachine(Machine):
                 self._homing = Homing(self._axes)
 
     def deactivate(self) -> None:
-        """Disable the drives and close the brakes; a fault where that fails."""
+        """Disable the drives and close the brakes, also of servos that hold after a fault; a fault where that fails."""
         with self._turning_off(), self._lock, self._blocking():
             if self.lifecycle is not Lifecycle.ACTIVE:
+                if (holding := self._driver.resting) and self._may_be_on and not self._untold:
+                    self._tell_off_late(holding, "drives are off")
                 return
             self._let_go()
             warning = self._tell_off()
@@ -215,13 +217,8 @@ class DrivenMachine(Machine):
             self._began = time.monotonic()
             if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
                 self._attempt(lambda: self._exchange(dt))
-            elif (
-                (before := self._untold)
-                and self._ended is None
-                and time.monotonic() - self._told > _AGAIN
-                and not self._tell_off()
-            ):
-                self.fault = self.fault.replace(before, "the drives are off by now")  # a line came back to life
+            elif self._untold and self._ended is None and time.monotonic() - self._told > _AGAIN:
+                self._tell_off_late(self._untold, "the drives are off by now")  # where a line came back to life
 
     def output_problem(self, name: str) -> str:
         """Why the device cannot set an output; empty where it can."""
@@ -333,6 +330,11 @@ class DrivenMachine(Machine):
             return self._untold
         self._may_be_on, self._untold = False, ""
         return ""
+
+    def _tell_off_late(self, before: str, after: str) -> None:
+        """Disable drives that a fault left on; its text says `after`, or the warning, in place of `before`."""
+        warning = self._tell_off()
+        self.fault = self.fault.replace(before, warning or after)
 
     def _attempt(self, act: Callable[[], None]) -> bool:
         """Run `act`; any exception becomes a fault, after which the drives are disabled."""

@@ -162,6 +162,11 @@ class Machine(ABC):
             return self.fault or f"the machine is {self.lifecycle.value}"
         if self.lifecycle is Lifecycle.INACTIVE:
             self.activate()
+        return self.why_off
+
+    @property
+    def why_off(self) -> str:
+        """Why it is not active after it was to be; empty where it is."""
         return self.fault or ("" if self.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
 
     def reset_off(self) -> str:

@@ -233,7 +233,7 @@ class ServedLoop:
         answers, self._answers = self._answers, []
         for one in answers:
             if known and one.until and self._loop is not None:
-                self._answer(one.number, self._loop.machine.fault, one.error)
+                self._answer(one.number, self._loop.machine.why_off, one.error)
             elif known or not one.until:
                 self._answer(one.number, one.answer, one.error)
             elif time.monotonic() >= one.until:

@@ -24,6 +24,7 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.operator_interface import Mode
 from pkm_control.robot_loop import build_robot_loop, last_resort
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
 
 from .benches import BENCHES, Bench, wait_until
@@ -260,6 +261,19 @@ def test_enabling_succeeds_only_where_the_controller_holds(rig: Rig) -> None:
     assert rig.process.ask(requests.reset) == ""  # at home, where the assembly mode is known again
     rig.enable()
     assert rig.process.situation.mode is Mode.HOLDING
+
+
+def turn_off_again(loop: ControlLoop) -> None:
+    def before_it_holds(_: float) -> None:
+        loop.disable()
+
+    loop.before_period = before_it_holds
+
+
+def test_enabling_fails_where_drives_are_turned_off_before_they_hold(rig: Rig) -> None:
+    rig.process.ask(turn_off_again)
+    assert rig.process.ask(requests.enable) == GIVEN_UP
+    assert not rig.bench.on()
 
 
 @pytest.mark.parametrize("rig", [("dynamixel", 10.0), ("dynamixel", 100.0)], indirect=True)

@@ -143,8 +143,9 @@ def test_without_commands_the_servos_are_let_go_until_they_are_enabled_anew(
     assert board.pulses[:6] == [1500] * 6
 
 
-def test_without_commands_servos_that_are_to_hold_do(
-    hexapod: Kinematics, hexapod_file: Path, board: SimulatedServoBoard
+@pytest.mark.parametrize("way", ["disabled", "switched off"])
+def test_without_commands_servos_that_are_to_hold_do_until_they_are(
+    way: str, hexapod: Kinematics, hexapod_file: Path, board: SimulatedServoBoard
 ) -> None:
     text = hexapod_file.read_text("utf-8")
     hexapod_file.write_text(text.replace("on_silence: release", "on_silence: hold"), "utf-8")
@@ -155,8 +156,12 @@ def test_without_commands_servos_that_are_to_hold_do(
     time.sleep(0.6)  # the board's own watchdog bites
     assert board.bites
     assert board.pulses[:6] == [1500] * 6
-    assert machine.shut_down() == ""
-    assert not any(board.pulses)  # whoever ends the program ends that
+    if way == "disabled":
+        machine.deactivate()
+        assert machine.fault == "no command for 0.5 s: drives are off until they are enabled again"
+    else:
+        assert machine.shut_down() == ""
+    assert not any(board.pulses)
 
 
 def test_the_boards_own_watchdog_is_a_fault_that_says_so(machine: DrivenMachine, board: SimulatedServoBoard) -> None:
