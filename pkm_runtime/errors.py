@@ -3,11 +3,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 _LONGEST = 1000  # characters of a quotation in a message
 
 
 class PkmError(Exception):
-    """Root of all errors that this suite raises."""
+    """Root of all errors that this suite raises. Other processes get them with message and data."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What `_made_again` takes: the arguments of `__init__` are not kept."""
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(kind: type[PkmError], arguments: tuple[Any, ...], data: dict[str, Any]) -> PkmError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(data)
+    return error
 
 
 class UsageError(PkmError):

@@ -176,8 +176,9 @@ class LoopProcess(RunningLoop):
     def _give_up(self, why: str) -> None:
         """End a process that does not answer, after which the drives are disabled from here."""
         if not self.failure:
-            self.say(f"{why}: it is ended, and the drives are turned off without it")
             self._child.signal(signal.SIGKILL)
+            with contextlib.suppress(Exception):  # nobody may hear it: the drives go off all the same
+                self.say(f"{why}: it is ended, and the drives are turned off without it")
 
     def end(self) -> str:
         """End the process, drives off; returns a warning where a drive may still be on."""
@@ -361,27 +362,38 @@ class LoopProcess(RunningLoop):
         return value
 
     def _read(self) -> None:
-        while (message := self._channel.wait()) is not None:
-            kind, number, *rest = message
-            try:
-                if kind is Kind.ANSWER:
-                    event, answer = self._answers.pop(number, (threading.Event(), []))
-                    answer += rest
-                    event.set()
-                elif kind is Kind.ENDED:
-                    self.drives_may_be_on = rest[0]
-                elif kind is Kind.OUTPUT:
-                    self.on_output(*rest)
-                elif kind is Kind.PAYLOAD:
-                    self.payload = rest[1]
-                    self.on_payload(*rest)
-                elif kind is Kind.MOTION:
-                    self._end_motion(*rest)
-                elif kind is Kind.SAY:
-                    self.say(rest[0])
-            except Exception as error:  # of a callback
-                self.say(f"{type(error).__name__}: {error}")
-        self._note_end()
+        try:
+            while (message := self._channel.wait()) is not None:
+                try:
+                    self._hear(*message)
+                except Exception as error:  # of a callback
+                    with contextlib.suppress(Exception):
+                        self.say(f"{type(error).__name__}: {error}")
+        except Exception as error:  # nobody would hear of the loop's end any more
+            self._give_up(f"the control loop cannot be understood ({type(error).__name__}: {error})")
+        finally:
+            self._note_end()
+
+    def _hear(self, kind: Kind, number: int, *rest: Any) -> None:
+        if kind is Kind.ANSWER:
+            event, answer = self._answers.pop(number, (threading.Event(), []))
+            answer += rest
+            event.set()
+        elif kind is Kind.ENDED:
+            self.drives_may_be_on = rest[0]
+        elif kind is Kind.OUTPUT:
+            self.on_output(*rest)
+        elif kind is Kind.PAYLOAD:
+            self.payload = rest[1]
+            self.on_payload(*rest)
+        elif kind is Kind.MOTION:
+            outcome, reason, numbers = rest[1:]
+            if (motion := self._motions.pop(rest[0], None)) is not None:
+                for name, value in zip(FIGURES, numbers, strict=True):
+                    setattr(motion, name, value)
+                motion.reason, motion.outcome = reason, outcome
+        elif kind is Kind.SAY:
+            self.say(rest[0])
 
     def _note_end(self) -> None:
         ended = "the process of the control loop has ended"
@@ -407,10 +419,3 @@ class LoopProcess(RunningLoop):
     def gone(self) -> bool:
         """Whether the process has ended by itself, and the drives have been dealt with."""
         return self._over.is_set() and bool(self.failure)
-
-    def _end_motion(self, number: int, outcome: Outcome, reason: str, numbers: list[Any]) -> None:
-        motion = self._motions.pop(number, None)
-        if motion is not None:
-            for name, value in zip(FIGURES, numbers, strict=True):
-                setattr(motion, name, value)
-            motion.reason, motion.outcome = reason, outcome

@@ -25,7 +25,8 @@ from pkm_control.operator_interface import Mode
 from pkm_control.robot_loop import build_robot_loop, last_resort
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.drivers.driver import GIVEN_UP
-from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
+from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle, LifecycleError
+from pkm_runtime.errors import PkmError
 
 from .benches import BENCHES, Bench, wait_until
 
@@ -274,6 +275,40 @@ def test_enabling_fails_where_drives_are_turned_off_before_they_hold(rig: Rig) -
     rig.process.ask(turn_off_again)
     assert rig.process.ask(requests.enable) == GIVEN_UP
     assert not rig.bench.on()
+
+
+def fail_to_send(loop: ControlLoop) -> None:
+    raise UnreadableError
+
+
+class UnreadableError(PkmError):
+    """Whoever unpickles it fails."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return int, ("no number",)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_loop_that_cannot_be_understood_loses_its_drives(rig: Rig, closed: bool) -> None:
+    """Also where nobody can be told of it."""
+    rig.enable()
+
+    def say(_: str) -> None:
+        raise BrokenPipeError
+
+    if closed:
+        rig.process.say = say
+    with pytest.raises(LoopEndedError, match="the drives were turned off"):
+        rig.process.ask(fail_to_send)
+    assert not rig.bench.on()
+
+
+def test_a_running_loop_that_is_run_again_says_why_not(rig: Rig) -> None:
+    rig.enable()
+    with pytest.raises(LifecycleError, match="configure is not possible while the machine is active") as refused:
+        rig.process.run()
+    assert refused.value.state == "active"
+    assert rig.process.ask(requests.disable) == ""
 
 
 @pytest.mark.parametrize("rig", [("dynamixel", 10.0), ("dynamixel", 100.0)], indirect=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from pkm_runtime.chunks import IN_FLIGHT, map_chunks, slices
+from pkm_runtime.errors import ConfigurationError, PkmError, UsageError
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
@@ -34,6 +36,12 @@ def test_chunks_are_asked_for_as_they_are_needed() -> None:
     assert [next(results) for _ in range(5)] == [1, 2, 3, 4, 5]
     assert asked <= 5 + 2 * IN_FLIGHT
     results.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("error", [UsageError("one", "two", "three"), ConfigurationError("a.yaml", "b", "c", "d", 5)])
+def test_errors_come_whole_from_other_processes(error: PkmError) -> None:
+    came = pickle.loads(pickle.dumps(error))
+    assert (type(came), str(came), vars(came)) == (type(error), str(error), vars(error))
 
 
 def test_an_error_in_a_chunk_is_the_error_of_the_sweep() -> None:
