@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fastest pick and place of a Delta over an obstacle, by CasADi and Ipopt (`pip install casadi`)."""
 
-import sys
-
+import casadi as ca  # if it is missing: ./pkm python -m pip install casadi
 import matplotlib.pyplot as plt
 import numpy as np
 
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.outlets.on_casadi import on_casadi
-
-try:
-    import casadi as ca
-except ModuleNotFoundError:
-    sys.exit("this example needs CasADi: ./pkm python -m pip install casadi")
 
 START, END, HIGH, N = np.array([-0.2, -0.1, -0.95]), np.array([0.2, 0.1, -0.95]), 0.08, 40  # m, m; intervals
 

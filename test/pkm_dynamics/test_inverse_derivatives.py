@@ -18,7 +18,7 @@ from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.compiled_rotations import displace
 
-SOME = slice(0, 1000, 334)
+SOME = slice(0, 200, 67)
 STEPS, WEIGHTS = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60.0
 FASTER = 0.01  # m/s^2 or rad/s^2: efforts are linear in accelerations, but for cables that reach a bound
 CLOSE = 1e-6

@@ -78,7 +78,7 @@ def test_round_trip_from_nearby(robot):
     kinematics, states = robot.kinematics, robot.states
     chain = [kinematics.joint_names.index(name) for name in kinematics.task.names]
     rng = np.random.default_rng(11)
-    chosen = slice(0, 300)
+    chosen = slice(0, 200)
     start = np.array([
         chain_pose(kinematics.mechanism, joints[chain] + 0.02 * states.size * rng.uniform(-1, 1, len(chain)))
         for joints in states.joints[chosen]
@@ -86,7 +86,7 @@ def test_round_trip_from_nearby(robot):
     goal = states.pose[chosen]
     reached = kinematics.inverse(start).ok  # to start from a pose beyond the limbs' reach is another matter
     start, goal = start[reached], goal[reached]
-    assert len(goal) > 250
+    assert len(goal) > 165
     seed = kinematics.inverse(start).joints if robot.name in HIDDEN_MODES else None
     found = kinematics.forward(kinematics.inverse(goal).actuated, near=start, seed=seed)
     assert found.ok.all()
@@ -169,7 +169,7 @@ def test_batch_is_single(robot):
 def test_large_batches_run_on_all_cores_with_the_same_answer(robot):
     kinematics, states = robot.kinematics, robot.states  # 1,000 poses are above the size at which threads start
     whole = kinematics.inverse(states.pose)
-    parts = [kinematics.inverse(states.pose[k : k + 100]) for k in range(0, 1000, 100)]
+    parts = [kinematics.inverse(states.pose[k : k + 100]) for k in range(0, len(states.pose), 100)]
     assert (whole.joints == np.concatenate([p.joints for p in parts])).all()
 
 
