@@ -82,7 +82,7 @@ class Help(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFo
         super().__init__(prog, max_help_position=30, width=100)
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default in (None, "", argparse.SUPPRESS) or isinstance(action, argparse._StoreTrueAction):
+        if action.default in (None, "", [], argparse.SUPPRESS) or isinstance(action, argparse._StoreTrueAction):
             return action.help
         if isinstance(action, Switch):
             if "(default" in str(action.help):
