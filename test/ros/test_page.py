@@ -102,7 +102,9 @@ def test_a_motion_that_fails_after_it_began_is_told(graph: Graph, monkeypatch: p
     monkeypatch.setattr(motion_player_node, "MotionRun", lambda *_: SimpleNamespace(begin=lambda *_: None, order=order))
     monkeypatch.setattr(player, "_tick", lambda: None)
     player._timer.cancel()
-    player._begin(order, None, SimpleNamespace(pose=messages.to_pose(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]))))
+    player._begin(
+        order, None, SimpleNamespace(redundant=(), pose=messages.to_pose(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])))
+    )
     graph.wait(lambda: "the last motion failed" not in page._viewer.status.content)
     graph.wait(lambda: page._last == Motion("circle", 3, "circle.csv", 1))
 
