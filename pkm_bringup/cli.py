@@ -7,6 +7,7 @@ import difflib
 import importlib
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -67,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # which `./pkm` holds back until here
         return int(command(words[0]).main([_as_value(word) for word in words[1:]]))
     except KeyboardInterrupt:  # of a command that is not in the middle of a motion, or has not begun
         print(f"\npkm {words[0]}: interrupted; nothing more is done", file=sys.stderr)

@@ -31,6 +31,7 @@ from pkm_hardware.machine_file import Drives
 from pkm_hardware.position_limiter import PositionLimiter
 
 _AGAIN = 1.0  # s between two attempts to disable drives that did not obey
+_MOST_OF_IT = 0.5  # of a silence: a period that lasts longer is why there was no command
 _LAST_WORD = 3.0  # s that the end waits for the loop to release the device
 
 
@@ -255,7 +256,7 @@ class DrivenMachine(Machine):
             return
         silent = self.time - self._command_time > self.command_timeout
         if silent and not self._released:
-            self._rest()
+            self._rest(dt)
         if not silent and self._released:
             self._engage()
         if self._released:
@@ -267,14 +268,16 @@ class DrivenMachine(Machine):
         self._trade(self._scale.to_device(self._limiter.follow(self._command, dt)))
         self.saturated = self._limiter.limited.copy()
 
-    def _rest(self) -> None:
-        """Disable the drives: no command for too long, be it that there was no reading to answer."""
-        resting = self._driver.resting
-        silent = self.time - self._readings.last[0] > self.command_timeout
-        missing = f"{self._driver.missing or 'no answer of the drives'} for" if silent else NO_COMMAND
-        why = f" ({self.withheld})" if self.withheld and not silent else ""
-        off = resting or "drives are off"
-        reason = f"{missing} {self.command_timeout:g} s{why}: {off} until they are enabled again"
+    def _rest(self, dt: float) -> None:
+        """Disable the drives: no command for too long, `dt` [s] of it in this period."""
+        resting, longest = self._driver.resting, self.command_timeout
+        if dt > _MOST_OF_IT * (self.time - self._command_time):
+            why = f"this computer was late by {dt:.2g} s"
+        elif self.time - self._readings.last[0] > longest:  # there was no reading to answer
+            why = f"{self._driver.missing or 'no answer of the drives'} for {longest:g} s"
+        else:
+            why = f"{NO_COMMAND} {longest:g} s{f' ({self.withheld})' if self.withheld else ''}"
+        reason = f"{why}: {resting or 'drives are off'} until they are enabled again"
         if not self.real:
             self._let_go()
             self._driver.disable()

@@ -34,6 +34,7 @@ from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.optional import NotInstalledError, uncollected
+from pkm_runtime.scheduling import LoopScheduling
 from pkm_viewer.report.recording import ENDING_OTHERS, Recording
 from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     machine = p.add_argument_group("machine")
     options.add(machine, "hardware_file", required=True)
     options.add(machine, "simulate")
+    options.add(machine, "realtime_priority")
     text = "no device: commands become readings; the file is checked, and the commands for servos are printed"
     machine.add_argument("--dry", action=options.Switch, default=False, help=text)
     motion = p.add_argument_group("motion")
@@ -76,6 +78,7 @@ def play(
     tool_file: str = "",
     guardian: Guardian | None = None,
     simulate: bool = False,
+    priority: int = 0,
 ) -> tuple[Kinematics, Recording]:
     """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
 
@@ -88,6 +91,7 @@ def play(
         tool_file: path of the file of the robot's tools; empty: none.
         guardian: turns the drives off where this process cannot.
         simulate: with a simulated device.
+        priority: SCHED_FIFO's, of the loop, where permitted; 0: ordinary scheduling.
 
     Raises:
         PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
@@ -118,15 +122,21 @@ def play(
     interruption.motion_begins()
     if guardian is not None:
         guardian.begin()
-    recording = _driven(loop, resting, approach, cycle, interruption, realtime)
+    scheduling = LoopScheduling(priority, lambda text: print(f"pkm play: {text}", file=sys.stderr, flush=True))
+    recording = _driven(loop, (resting, approach, cycle), interruption, realtime, scheduling)
     device = f"{kind}, simulated" if simulate and not dry else kind
     notes = (f"commanded by position at {file.rate:g} Hz; {device}", *_sent(drives, recording))
     return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
 
 
 def _driven(
-    loop: ControlLoop, resting: Ready, approach: Ready, cycle: Ready, interruption: Interruption, realtime: bool
+    loop: ControlLoop,
+    motions: tuple[Ready, Ready, Ready],
+    interruption: Interruption,
+    realtime: bool,
+    scheduling: LoopScheduling,
 ) -> Recording:
+    resting, approach, cycle = motions
     pace = FixedRateLoop(loop.rate)
     stopped = interruption.is_set
     loop.machine.unwanted = stopped
@@ -136,6 +146,7 @@ def _driven(
             if problem := loop.configure() or loop.enable():
                 raise PkmError(problem)
             _home(loop.machine, interruption)
+            scheduling.request()
             pace.restart()
             hold(loop, pace if realtime else None)
             run = partial(run_motion, loop, realtime=realtime, stopped=stopped, pace=pace)
@@ -148,6 +159,7 @@ def _driven(
                 raise PkmError(recording.faults[0])
             return run(cycle)
         finally:
+            scheduling.release()
             interruption.motion_ended()
             interruption.warning = loop.shut_down()
 
@@ -233,6 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 tool_file=given.tool_file,
                 guardian=guardian,
                 simulate=given.simulate,
+                priority=given.realtime_priority if real else 0,
             )
         finally:
             if guardian is not None:

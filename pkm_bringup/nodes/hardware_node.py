@@ -30,23 +30,30 @@ from pkm_bringup.nodes.node_parts import LoopMonitor, RequestThread, declare_set
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force_task import read_force_file
 from pkm_control.loop import requests
+from pkm_control.loop.guard import cause_of
 from pkm_control.loop.running_loop import Situation
+from pkm_control.loop.served_loop import HELD_WITHIN, NOT_HELD
 from pkm_control.loop_settings import MachineSettings
+from pkm_control.operator_interface import Mode
 from pkm_control.robot_loop import build_machine
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
+from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.raw_rows import RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
+from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_kinds import SIMULATED
+from pkm_interfaces.msg import ControllerState
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import settle
 
 _TELL_EVERY = 0.3  # s: after a long silence, subscribers cannot know whether this is the same machine
 _LOOK_EVERY = 0.1  # s, at the life cycle
+_LOOK_AT_STATE = 0.005  # s, at the controller's state
 _LIFE = {
     Lifecycle.UNCONFIGURED: State.PRIMARY_STATE_UNCONFIGURED,
     Lifecycle.INACTIVE: State.PRIMARY_STATE_INACTIVE,
@@ -167,6 +174,7 @@ class HardwareNode(LifecycleNode):
             scheduling = loop_scheduling(self, priority)
             self._alone = MachineThread(self, self._rate, self._states, self._publish_wrench, self._monitor, scheduling)
             self._machine: MachineThread | _SharedMachine = self._alone
+            self._controller = PolledSubscription(self, ControllerState, topics.CONTROLLER_STATE, topics.STREAM_IN)
         else:
             self._machine = _SharedMachine(shared)
         self._watch = steady_timer(self, _LOOK_EVERY, self._look)
@@ -276,8 +284,8 @@ class HardwareNode(LifecycleNode):
         return response
 
     def _enable(self) -> str:
-        if self._lifecycle is Lifecycle.ACTIVE:
-            return self._machine.enable()  # as far as is known here: the machine is asked
+        if self._lifecycle is Lifecycle.ACTIVE:  # as far as is known here: the machine is asked
+            return self._machine.enable() or self._not_held()
         if self._lifecycle is Lifecycle.FAULT:
             return self._machine.problem or f"{self._machine.fault or 'the machine has a fault'}; reset first"
         if not self._machine.running:
@@ -286,8 +294,32 @@ class HardwareNode(LifecycleNode):
         self._refused = ""
         self.trigger_activate()
         if self._lifecycle is Lifecycle.ACTIVE and not self._refused:
-            return ""
+            return self._not_held()
         return self._refused or self._machine.fault or "the machine could not be enabled"
+
+    def _not_held(self) -> str:
+        """Wait until the controller in another process holds the platform, where there is one; else drives off, and
+        why. A loop with both answers so by itself.
+        """
+        alone, why = self._alone, "nothing comes from it"
+        if alone is None or alone.machine is None or not self.count_publishers(topics.CONTROLLER_STATE):
+            return ""
+        self._controller.take()  # of the time before
+        self._tell(Lifecycle.ACTIVE)
+        until = time.monotonic() + HELD_WITHIN
+        while time.monotonic() < until:
+            said = self._controller.take()
+            if alone.lifecycle is not Lifecycle.ACTIVE:
+                return alone.fault or GIVEN_UP
+            if not alone.machine.readable or (said is not None and said.mode not in (Mode.WAITING, Mode.STOPPED)):
+                alone.machine.withheld = ""
+                return ""
+            if said is not None:
+                why = alone.machine.withheld = cause_of(said.reason)
+            time.sleep(_LOOK_AT_STATE)
+        warning = alone.disable()
+        self._follow_lifecycle()
+        return warning or NOT_HELD.format(why)
 
     def _disable(self) -> str:
         """In a thread of its own: the life cycle follows in the executor's."""

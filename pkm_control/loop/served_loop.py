@@ -28,7 +28,8 @@ from pkm_runtime.fixed_rate import FixedRateLoop
 from pkm_runtime.scheduling import LoopScheduling, settle
 
 _SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves, and turns the drives off
-_ENABLED = 1.0  # s that the answer to `enable` waits for a controller that holds the platform
+HELD_WITHIN = 1.0  # s that the answer to `enable` waits for a controller that holds the platform
+NOT_HELD = "the drives are off again, since the controller does not hold the platform: {}"
 _IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
 _UNASKED = 10  # periods between two looks at the socket
 _LEFT = "the process that commands the control loop has ended: {}"
@@ -129,7 +130,7 @@ class ServedLoop:
             traceback.print_exception(error)
         if number and self._running and kind is Kind.ASK:
             enabled = request is requests.enable and not answer and error is None
-            self._answers.append(_Answer(number, answer, error, time.monotonic() + _ENABLED if enabled else 0.0))
+            self._answers.append(_Answer(number, answer, error, time.monotonic() + HELD_WITHIN if enabled else 0.0))
         elif number:
             self._answer(number, answer, error)
 
@@ -246,7 +247,7 @@ class ServedLoop:
         assert self._loop is not None
         why = cause_of(self._loop.last.action.reason) if self._loop.last is not None else ""
         warning = self._loop.disable()
-        return warning or f"the drives are off again, since the controller does not hold the platform: {why}"
+        return warning or NOT_HELD.format(why)
 
     def _watch(self, loop: ControlLoop, silence: float) -> None:
         if silence < _SILENCE[0]:

@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import serial
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
 
 from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.devices import SimulatedDynamixels
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
+from pkm_hardware.drivers.serial_line import FullError, write_all
 from pkm_hardware.machine_file import FASTER, DeviceLimits, Drives, MachineFile, device_limits, homing_of, scale_of
 
 DRIVE_MODE, OPERATING_MODE, CURRENT_LIMIT, VELOCITY_LIMIT = 10, 11, 38, 44
@@ -36,7 +36,6 @@ _RPM = 0.229  # unit of velocities
 _VELOCITY_UNIT = _RPM / 60.0 * COUNTS  # counts/s
 _FASTEST_PROFILE = 32767
 _WATCHDOG_UNIT = 0.02  # s
-_WRITE_PATIENCE = 0.1  # s, for the system to take bytes
 _STANDS = 16  # counts, 1.4 degrees: a goal nearer than that is where a drive stands, give and noise included
 _TRIES = 8  # for an answer; each is waited for 34 ms
 _TORQUE_PACKET = 13  # bytes
@@ -44,8 +43,13 @@ _FLOOD = 0.1  # s of a line that is filled with packets, of which some arrive wh
 _ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
 
 
-class _FullError(DeviceError):
-    """The system has no room for more bytes, for now."""
+class _Port(PortHandler):
+    """The SDK's port. pyserial's own time-out of writing ends a write that this computer was late with."""
+
+    def writePort(self, packet: Sequence[int]) -> int:
+        """Write all bytes of a packet."""
+        write_all(self.ser.fileno(), bytes(packet), self.port_name)
+        return len(packet)
 
 
 class DynamixelDriver(Driver):
@@ -67,7 +71,7 @@ class DynamixelDriver(Driver):
         self._limits = limits
         self._on = False
         self._changed = ""
-        self._port = PortHandler(port)  # waits 34 ms for an answer: USB adapters keep bytes back for 16
+        self._port = _Port(port)  # waits 34 ms for an answer: USB adapters keep bytes back for 16
         self._packets = PacketHandler(2.0)
         self._reader = GroupSyncRead(self._port, self._packets, PRESENT, PRESENT_BYTES)
         for one in self._ids:
@@ -93,7 +97,6 @@ class DynamixelDriver(Driver):
             raise DeviceError(f"{self._name} cannot be opened: {error}; is it plugged in?") from error
         if not opened:
             raise DeviceError(f"{self._name}: the SDK knows no {self._baud} baud")
-        self._port.ser.write_timeout = _WRITE_PATIENCE
         try:
             self._port.ser.exclusive = True
         except OSError as error:
@@ -170,7 +173,7 @@ class DynamixelDriver(Driver):
         until = time.monotonic() + TELLING
         times = 0
         while True:
-            with contextlib.suppress(_FullError):
+            with contextlib.suppress(FullError):
                 self._tell_all(TORQUE_ENABLE, 0)
                 for one in unknown * times:
                     with self._line():
@@ -190,7 +193,7 @@ class DynamixelDriver(Driver):
                 writer.txPacket()
 
     def _is_off(self, one: int) -> bool:
-        with contextlib.suppress(_FullError):
+        with contextlib.suppress(FullError):
             state = self._bytes(one, TORQUE_ENABLE, STATE_END)
             return state is not None and state[0] == 0
         return False
@@ -346,8 +349,6 @@ class DynamixelDriver(Driver):
         """Turn what the port raises into a `DeviceError`, and leave it usable."""
         try:
             yield
-        except serial.SerialTimeoutException as error:
-            raise _FullError(f"{self._name} takes no more: is the rate too high for the baud rate?") from error
         except (OSError, termios.error, TypeError, AttributeError) as error:  # pyserial's, of a port that is gone
             raise DeviceError(f"{self._name} is gone ({error.args[-1]}): was it unplugged?") from error
         finally:

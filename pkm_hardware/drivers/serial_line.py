@@ -25,6 +25,10 @@ PROTOCOL = 1  # of the servo board
 IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis of an ODrive
 
 
+class FullError(DeviceError):
+    """The system has no room for more bytes, for now."""
+
+
 class SerialLine:
     """One port such as /dev/ttyUSB0: 8 data bits, no parity, one stop bit, no flow control; `baud` [bit/s]."""
 
@@ -76,16 +80,10 @@ class SerialLine:
         """Send all bytes; DeviceError where the port is gone, or takes nothing more."""
         if self._file < 0:
             raise DeviceError(f"{self.port} is not open")
-        until = time.monotonic() + _WRITE_PATIENCE
-        while data:
-            try:
-                data = data[os.write(self._file, data) :]
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise DeviceError(f"{self.port} takes no more: is the rate too high for the baud rate?") from None
-                select.select([], [self._file], [], _WRITE_PATIENCE)
-            except OSError as error:
-                raise self._gone(error) from error
+        try:
+            write_all(self._file, data, self.port)
+        except OSError as error:
+            raise self._gone(error) from error
 
     def lines(self, wait: float = 0.0) -> list[bytes]:
         """Whole lines received within `wait` [s], without ends, text or not. DeviceError where the port is gone."""
@@ -112,6 +110,19 @@ class SerialLine:
     def _gone(self, error: OSError) -> DeviceError:
         self.close()
         return DeviceError(f"{self.port} is gone ({error.strerror}): was it unplugged?")
+
+
+def write_all(file: int, data: bytes, port: str) -> None:
+    """Write all bytes to the open file of a port, which does not block; FullError where it takes none for a while."""
+    until = time.monotonic() + _WRITE_PATIENCE
+    while data:
+        last = time.monotonic() > until  # asked before it is tried: while this computer stood still, the line did not
+        try:
+            data = data[os.write(file, data) :]
+        except BlockingIOError:
+            if last:
+                raise FullError(f"{port} takes no more: is the rate too high for the baud rate?") from None
+            select.select([], [file], [], _WRITE_PATIENCE)
 
 
 def with_checksum(text: str) -> bytes:

@@ -7,8 +7,10 @@ import argparse
 import ast
 import importlib
 import importlib.util
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -260,5 +262,18 @@ def test_an_interruption_of_executed_text_ends_a_command_with_its_code(tmp_path:
     (tmp_path / "asked.py").write_text(program)
     command = [sys.executable, "-m", "asked"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60.0)
+    assert done.returncode == 130
+    assert done.stderr == "\npkm state: interrupted; nothing more is done\n"
+
+
+def test_an_interruption_that_comes_before_everything_is_answered_in_words() -> None:
+    """`./pkm` holds it back while Python starts."""
+
+    def interrupted() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        os.kill(os.getpid(), signal.SIGINT)
+
+    command = [sys.executable, "-m", "pkm_bringup.cli", "state"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60.0, preexec_fn=interrupted)
     assert done.returncode == 130
     assert done.stderr == "\npkm state: interrupted; nothing more is done\n"

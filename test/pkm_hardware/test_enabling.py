@@ -60,7 +60,7 @@ def test_drives_that_answer_late_stay_on(dynamixels: DynamixelBench, delay: floa
 def test_silence_after_enabling_is_silence(dynamixels: DynamixelBench) -> None:
     dynamixels.contact()
     dynamixels.machine.activate()
-    for _ in range(4):
+    for _ in range(40):  # the time that enabling took is no silence
         dynamixels.machine.step(0.2)
     assert "no command for 0.5 s" in dynamixels.machine.fault
     assert not dynamixels.on()

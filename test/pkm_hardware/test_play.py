@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
+import threading
 import time
 from pathlib import Path
 
@@ -41,7 +43,8 @@ def patient_file(hexapod_file: Path) -> Path:
 
 def asked(file: Path, cycles: int, report: Path) -> list[str]:
     """The words of `pkm play` for the hexapod's motion."""
-    return [ROBOT, *f"--hardware-file {file} --motion {MOTION} --cycles {cycles} --report {report}".split()]
+    options = f"--hardware-file {file} --motion {MOTION} --cycles {cycles} --report {report} --realtime-priority 0"
+    return [ROBOT, *options.split()]
 
 
 def what_was_sent(board: SimulatedServoBoard) -> np.ndarray:
@@ -78,9 +81,17 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pkm_viewer.report.report_files._draw", lambda *_: True)
 
 
-def test_by_the_clock(board: SimulatedServoBoard, hexapod_file: Path, tmp_path: Path) -> None:
-    words = asked(hexapod_file, 1, tmp_path / "report")
+def test_by_the_clock(
+    board: SimulatedServoBoard, hexapod_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(
+        os, "sched_setscheduler", lambda thread, policy, how: asked_for.append((thread, policy, how.sched_priority))
+    )
+    words = [*asked(hexapod_file, 1, tmp_path / "report"), "--realtime-priority", "33"]
     assert main(words) == 0
+    here = threading.get_native_id()
+    assert asked_for == [(here, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, 33), (here, os.SCHED_OTHER, 0)]
     what_was_sent(board)
     times = np.array([time for time, _ in board.history])
     assert times[-1] - times[0] > 1.5

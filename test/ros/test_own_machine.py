@@ -46,7 +46,7 @@ class Hexapod:
         self.readings: list[JointState] = graph.listen(JointState, topics.HARDWARE_STATES)
         self.commands: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
         self.health: list[DiagnosticArray] = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
-        graph.start(ControllerNode, REMAP, rate=RATE, law="position", hardware_file=str(file))
+        self.controller = graph.start(ControllerNode, REMAP, rate=RATE, law="position", hardware_file=str(file))
         graph.start(HardwareNode, None, rate=RATE, machine="servos", hardware_file=str(file))
         graph.wait(lambda: self.says(DiagnosticStatus.WARN, "drives are off until they are enabled"), 120.0)
         assert not any(board.pulses)  # nobody has asked for them
@@ -153,6 +153,21 @@ def test_a_second_commander_stops_the_machine_until_it_is_gone(hexapod: Hexapod)
     graph.wait(lambda: graph.call(Trigger, "hardware/reset", Trigger.Request()).success)
     hexapod.enable()
     graph.wait(lambda: hexapod.states[-1].mode == Mode.HOLDING)
+
+
+def test_enabling_succeeds_only_where_the_controller_holds(hexapod: Hexapod) -> None:
+    graph, loop = hexapod.graph, hexapod.controller._controls.loop
+    assert graph.call(Trigger, "hardware/disable", Trigger.Request()).success
+    graph.wait(lambda: hexapod.states[-1].mode == Mode.WAITING)
+    loop.tell(lambda one: one.follower.locator.assembly.cross())
+    answer = graph.call(Trigger, "hardware/enable", Trigger.Request())
+    assert not answer.success
+    assert answer.message.startswith("no command for 0.5 s (the limbs may have lost hold of the platform")
+    graph.wait(lambda: not any(hexapod.board.pulses))
+    assert graph.call(Trigger, "hardware/reset", Trigger.Request()).success
+    loop.tell(lambda one: one.follower.locator.assembly.forget())
+    assert graph.call(Trigger, "hardware/enable", Trigger.Request()).success
+    graph.wait(lambda: hexapod.states[-1].mode == Mode.HOLDING, 1.0)
 
 
 def test_pulling_the_plug_is_a_fault_that_everybody_hears_of(hexapod: Hexapod) -> None:
