@@ -4,10 +4,11 @@
 Tests that take `robot` are asked of every robot that has regular states, those that take `robot_name` of all; robots of
 a kind that a test does not concern are left out by `@pytest.mark.not_for(kind, ...)`. Nothing of that is skipped, so
 that a skip means that something is missing on this computer. Long tests carry the marker `slow`. A test of more robots
-than `EVERYDAY` is asked of these by day and of all at night, unless it carries `every_robot`: facts of single robots.
+than `MANY` is asked of `EVERYDAY` by day and of all at night, unless it carries `every_robot`: facts of single robots.
 A test with several parameters is asked of each value of each by day, and of each combination at night, unless it
-carries `every_combination`: where one combination is another behaviour. What is left out is asked by `pytest -m slow`,
-as `./pkm nightly` does. Only tests in `CLOCKS` run again on failure.
+carries `every_combination`: where one combination is another behaviour. `by_day(value, ...)` names the values of a
+parameter that suffice by day. What is left out is asked by `pytest -m slow`, as `./pkm nightly` does. Only tests in
+`CLOCKS` run again on failure.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import importlib.util
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -101,18 +102,17 @@ KINDS = {
     ),
     "loaded branch": ("five_bar", "planar_redundant", "two_rpr", "wrist_3ups_s"),  # the platform's own, by reactions
 }
-EVERYDAY = (  # one or two of each kind
+EVERYDAY = (  # one of each kind
     "agile_eye",
     "cable_8",
     "delta",
     "five_bar",
     "gough_stewart",
-    "orthoglide",
     "planar_redundant",
     "quattro",
-    "tricept",
     "tripod_3prs",
 )
+MANY = 10  # robots: a test that names more is asked of those of every day
 STATES = 200
 STATES_AT_NIGHT = 1000
 CLOCKS = {  # tests that a busy computer can fail, and why: these alone run a second time, which is reported
@@ -133,6 +133,7 @@ def pytest_configure(config: pytest.Config) -> None:
     domain = int(os.environ.get("ROS_DOMAIN_ID", 1 + os.getpid() % 100)) - 1 + 37 * worker
     os.environ.update(ROS_DOMAIN_ID=str(1 + domain % 101), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
+    config.addinivalue_line("markers", "by_day(*values): of these values of a parameter by day, of all at night")
     config.addinivalue_line("markers", "every_robot: asked of all robots by day too")
     config.addinivalue_line("markers", "every_combination: asked of all combinations of its parameters by day too")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
@@ -151,9 +152,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if any(item.nodeid.startswith(f"test/{part}") for part in CLOCKS):
             item.add_marker(pytest.mark.flaky(reruns=1))
     for item in items:
-        many = len(asked[item.nodeid.partition("[")[0]]) > len(EVERYDAY) and not item.get_closest_marker("every_robot")
+        many = len(asked[item.nodeid.partition("[")[0]]) > MANY and not item.get_closest_marker("every_robot")
         named = _named_robots(item)
-        if many and named and not named & set(EVERYDAY):
+        if (many and named and not named & set(EVERYDAY)) or not _by_day(item):
             item.add_marker("slow")
     for item in _left_to_the_night(items):
         item.add_marker("slow")
@@ -161,6 +162,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
     dropped = set(left_out)
     items[:] = [item for item in items if item not in dropped]
+
+
+def _by_day(item: pytest.Item) -> bool:
+    """Whether the parameters of a test have one of the values that its mark `by_day` names."""
+    mark = item.get_closest_marker("by_day")
+    given = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    return mark is None or any(value in mark.args for value in given if isinstance(value, Hashable))
 
 
 def _left_to_the_night(items: list[pytest.Item]) -> Iterator[pytest.Item]:

@@ -132,8 +132,7 @@ def test_surfaces_of_one_value_lie_where_the_quantity_has_it(tmp_path: Path) -> 
     assert [sheet.name for sheet in layer.sheets[3:]] == [f"distance = {value:g} m" for value in values]
     np.testing.assert_allclose(layer.sheets[3].corners, whole.corners, atol=1e-6)
     assert (layer.sheets[3].colours[:, 3] < 255).all()
-    found.plot(tmp_path / "map.svg")
-    assert "surfaces of" in found.plot().axes[5].get_title()
+    assert "surfaces of" in found.plot(tmp_path / "map.svg").axes[5].get_title()
 
 
 def test_surfaces_of_one_value_of_coordinates_that_turn_have_no_layer(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ WORKSPACE = ["--range", "x=-0.3:0.3", "--range", "y=-0.3:0.3", "--range", "z=-1:
 MAP = ["--range", "x=-0.3:0.3", "--range", "y=-0.3:0.3", "--resolution", "40"]
 
 
+@pytest.mark.by_day("delta", "gough_stewart_7")
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart_7", "orthoglide"])
 @pytest.mark.parametrize("mode", [None, 1])

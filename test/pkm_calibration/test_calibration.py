@@ -110,6 +110,7 @@ def test_outliers_are_named_and_left_out() -> None:
     assert found.after["position"] < 1.2 * NOISE
 
 
+@pytest.mark.by_day(2e-4, 0.3)
 @pytest.mark.parametrize("wrong", [2e-4, 5e-3, 0.3])
 def test_one_bad_row_changes_nothing(wrong: float) -> None:
     """The row is left out and no other is; intervals keep the true values, as without it."""

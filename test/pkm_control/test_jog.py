@@ -118,6 +118,7 @@ def test_fractions_that_are_next_to_nothing(delta, fraction: float) -> None:
     assert str(delta.follower.override) == ("1.0" if fraction else "0.0")
 
 
+@pytest.mark.by_day("tripod_3prs")
 @pytest.mark.parametrize("name", ["tripod_3prs", "tricept"])
 def test_a_pose_in_a_space_that_turns(steered, name: str) -> None:
     robot = steered(name)

@@ -54,6 +54,7 @@ def test_no_robot_that_mujoco_can_judge_is_left_out(of_gallery, kinds):
     assert found - set(kinds["singular everywhere"]) == set(FREE_ON_BALLS)
 
 
+@pytest.mark.by_day("cable_8", "gough_stewart", "carpal_wrist", "tripod_3prs")
 @pytest.mark.parametrize("robot", FREE_ON_BALLS, indirect=True)
 @pytest.mark.parametrize("every", [50, pytest.param(1, marks=pytest.mark.slow)])
 def test_constrained_acceleration(robot, every):

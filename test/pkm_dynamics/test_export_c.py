@@ -153,6 +153,7 @@ def compare_with_python(library: Library, n: int) -> None:
         assert over[known].max(initial=0.0) < 1.0, name
 
 
+@pytest.mark.by_day("delta", "gough_stewart_7", "carpal_wrist")
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "orthoglide", "tripod_3prs", "carpal_wrist"])
 def test_c_is_python(name: str, library: Callable[[str], Library]) -> None:
@@ -298,6 +299,7 @@ def test_floats_of_every_robot(robot_name: str, compiler: str, tmp_path: Path) -
     passes(robot_name, tmp_path, compiler, ["-O1"], single=True)
 
 
+@pytest.mark.by_day("quattro")
 @needs_compiler
 @pytest.mark.parametrize("name", ["wrist_3ruu", "quattro"])
 def test_limbs_are_taken_along(name: str, library: Callable[[str], Library]) -> None:
@@ -358,6 +360,7 @@ def test_motions_in_a_space_that_turns(library: Callable[[str], Library]) -> Non
         np.testing.assert_allclose(there, pose, rtol=0.0, atol=1e-10)
 
 
+@pytest.mark.by_day("carpal_wrist")
 @needs_compiler
 @pytest.mark.parametrize("name", ["tricept", "carpal_wrist"])
 def test_poses_that_miss_the_space_by_rounding(name: str, library: Callable[[str], Library]) -> None:

@@ -63,6 +63,7 @@ def compiled_by_stand_ins(files: CFiles, folder: Path) -> Path:
 needs_halcompile = pytest.mark.skipif(not shutil.which("halcompile"), reason="no halcompile (linuxcnc-uspace-dev)")
 
 
+@pytest.mark.by_day("hexa", "delta")
 @pytest.mark.parametrize(
     ("robot", "compiler"),
     [

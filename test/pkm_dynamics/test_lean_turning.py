@@ -13,7 +13,7 @@ from pkm_dynamics import lean_calls
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import Status
-from test.conftest import EVERYDAY, KINDS
+from test.conftest import KINDS
 
 TURNING = KINDS["turning space"]
 SAME = 1e-10  # of the largest: efforts of two formulations
@@ -36,6 +36,7 @@ def motions(k, n: int) -> Array:
     return rows
 
 
+@pytest.mark.by_day("tripod_3prs", "carpal_wrist", "two_tpr")
 @pytest.mark.parametrize("name", TURNING)
 def test_efforts_and_accelerations(of_gallery, name: str) -> None:
     k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
@@ -80,9 +81,8 @@ def counting(left: list[int]):
     return with_fallback
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow) for name in TURNING]
-)
+@pytest.mark.by_day("tripod_3prs")
+@pytest.mark.parametrize("name", TURNING)
 def test_straight_lines_agree_with_the_graph(of_gallery, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Along ways from home to where these end, for twists and accelerations that miss the motion space, too."""
     k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
@@ -108,6 +108,7 @@ def test_straight_lines_agree_with_the_graph(of_gallery, name: str, monkeypatch:
     assert (np.array(errors) / np.maximum(sizes, np.median(sizes, axis=0))).max() < CLOSE
 
 
+@pytest.mark.by_day("tripod_3prs", "carpal_wrist", "two_tpr")
 @pytest.mark.parametrize("name", TURNING)
 def test_steps(of_gallery, name: str) -> None:
     """A step of the platform's state is a step in the actuators, by the same method."""

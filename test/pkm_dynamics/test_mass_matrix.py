@@ -8,6 +8,7 @@ from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, Dynamics
 
 
+@pytest.mark.by_day("delta", "tripod_3prs")
 @pytest.mark.parametrize("robot", ["delta", "gough_stewart", "planar_3rrr", "tripod_3prs"])
 def test_equation_of_motion(robot: str) -> None:
     """M ud + c + g = K_a^T tau, with ud from the direct dynamics by composite bodies."""

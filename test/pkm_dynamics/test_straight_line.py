@@ -127,6 +127,7 @@ def path(k: Kinematics, n: int, far: float) -> Array:
     return poses
 
 
+@pytest.mark.by_day("quattro", "wrist_3ruu")
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("name", ITERATED)
 def test_limbs_in_fixed_steps_are_where_iteration_puts_them(
@@ -153,6 +154,7 @@ def test_limbs_in_fixed_steps_are_where_iteration_puts_them(
         assert error(acceleration, motion[13:19]) < CLOSE
 
 
+@pytest.mark.by_day("quattro", "wrist_3ruu")
 @pytest.mark.parametrize("name", ITERATED)
 def test_what_fixed_steps_do_not_reach_is_left_to_iteration(name: str) -> None:
     """A long step, then short ones from there; a pose out of reach, and home again: nothing is lost on the way."""

@@ -98,8 +98,8 @@ def run(tmp_path: Path) -> Iterator[Run]:
         made.close()
 
 
-def test_an_emergency_stop_does_not_wait_until_drives_are_on(run: Run) -> None:
-    """Their answers come by USB, 16 ms late; and drives that answer so can be enabled."""
+def test_an_emergency_stop_does_not_wait_until_drives_are_on_and_a_loop_that_dies_turns_them_off(run: Run) -> None:
+    """Answers come by USB, 16 ms late; and drives that answer so can be enabled."""
     run.bench.bus.delay = 0.016
     run.enable()
     run.robot.disable()
@@ -125,10 +125,7 @@ def test_an_emergency_stop_does_not_wait_until_drives_are_on(run: Run) -> None:
     assert refused
     run.robot.reset()
     run.enable()
-
-
-def test_a_loop_that_dies_ends_the_run_with_drives_off(run: Run) -> None:
-    run.enable()
+    run.bench.bus.delay = 0.0
     os.kill(run.loop(), signal.SIGKILL)
     assert wait_until(lambda: not run.bench.on(), 3.0)
     assert run.end() == 1

@@ -76,6 +76,7 @@ def delta(native_of: Callable[[str], Native]) -> Native:
     return native_of("delta")
 
 
+@pytest.mark.by_day("delta", "quattro")
 @pytest.mark.parametrize("name", ["delta", "gough_stewart", "wrist_3ups_s", "quattro"])
 def test_the_law_is_that_of_python(name: str, native_of: Callable[[str], Native]) -> None:
     """Efforts within limits, to 1e-10 of the largest; the platform found in the same place; nothing allocated."""

@@ -42,6 +42,7 @@ def test_every_direction_is_near_one_of_those_that_are_asked() -> None:
     assert np.abs(random @ DIRECTIONS.T).max(axis=1).min() >= COVERED
 
 
+@pytest.mark.by_day("delta", "tripod_3prs", "five_bar", "three_rpc", "par2")
 @pytest.mark.parametrize(
     "name",
     [
@@ -93,6 +94,7 @@ def _within(shifts: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return (directions * (shifts * random.uniform(0.0, 1.0, shifts.shape))[:, :, None]).reshape(-1, 6)
 
 
+@pytest.mark.by_day("delta", "orthoglide", "three_rpc", "par2", "planar_mixed")
 @pytest.mark.parametrize(
     ("name", "half", "bound"),
     [
@@ -135,6 +137,7 @@ def test_no_machine_misses_a_proved_box_by_more_than_the_bound(name: str, half: 
     assert max(off) > 0.5 * found.largest  # the bound is not idle
 
 
+@pytest.mark.by_day("planar_3rpr")
 @pytest.mark.parametrize(("name", "half", "share"), [("two_rpr", 0.01, 0.8), ("planar_3rpr", 0.002, 0.9)])
 def test_planar_robots_of_legs_are_bounded_as_their_distance_equations_say(
     name: str, half: float, share: float
@@ -207,6 +210,7 @@ def _planar_gaps(base: np.ndarray, pins: np.ndarray, at: np.ndarray) -> tuple[np
     return lengths, np.concatenate((along, turned[:, :, None]), axis=2)
 
 
+@pytest.mark.by_day("delta", "tripod_3prs")
 @pytest.mark.parametrize(("name", "half"), [("delta", 1e-3), ("tripod_3prs", 2e-4), ("hexa", 1e-3)])
 def test_play_and_warmth_are_in_the_proof(name: str, half: float) -> None:
     """Joints off by their clearance in the worst direction to first order, parts and sensors too, all of it warmer."""

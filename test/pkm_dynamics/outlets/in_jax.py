@@ -31,7 +31,7 @@ from .judge import compare
 from .processor import needs_compiler, processor
 
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="LLVM is too old")
-FEW = ("delta", "agile_eye", "cable_8", "carpal_wrist")  # others at night
+FEW = ("delta", "cable_8", "carpal_wrist")  # others at night
 H = 1e-6
 
 
@@ -76,7 +76,8 @@ def test_answers_of_every_robot(robot_name: str) -> None:
         compare(dynamics, mode, lambda name, *rows, found=found: getattr(found, name)(*rows))
 
 
-@pytest.mark.parametrize("name", ["agile_eye", pytest.param("quattro", marks=pytest.mark.slow)])
+@pytest.mark.by_day("delta")
+@pytest.mark.parametrize("name", ["delta", "agile_eye", "quattro"])
 def test_derivatives_of_efforts_are_those_of_complex_steps(name: str) -> None:
     """Through the iterated limbs of a Quattro as well."""
     dynamics, found = robot(name)
@@ -107,6 +108,7 @@ def test_second_derivatives(name: str) -> None:
     np.testing.assert_allclose(hessian, hessian.T, rtol=0.0, atol=1e-10 * np.abs(hessian).max())
 
 
+@pytest.mark.by_day("planar_redundant")
 @pytest.mark.parametrize("name", ["planar_redundant", "quattro"])
 def test_the_forward_kinematics_undoes_the_inverse(name: str) -> None:
     dynamics, found = robot(name)

@@ -34,6 +34,7 @@ def judged(dynamics: Dynamics, mode: int) -> None:
     compare(dynamics, mode, call)
 
 
+@pytest.mark.by_day("delta", "cable_8", "wrist_3ruu", "carpal_wrist")
 @pytest.mark.parametrize("name", FEW)
 def test_answers_are_those_of_python(name: str) -> None:
     judged(Dynamics(load_mechanism(name)), 0)
@@ -54,6 +55,7 @@ def derivative(found: CasadiRobot, name: str, by: int, *given: np.ndarray) -> np
     return np.array(casadi.Function("derivative", symbols, [jacobian])(*given))
 
 
+@pytest.mark.by_day("gough_stewart", "quattro")
 @pytest.mark.parametrize("name", ["gough_stewart", "orthoglide", "quattro"])
 def test_derivatives_are_those_of_complex_steps(name: str) -> None:
     """Through the iterated limbs of a Quattro as well."""

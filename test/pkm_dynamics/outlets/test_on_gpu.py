@@ -59,6 +59,7 @@ def compare(dynamics: Dynamics, robot: GpuRobot, mode: int) -> None:
     assert well.any() or dynamics.mechanism.name == "griffis_duffy"
 
 
+@pytest.mark.by_day("delta", "cable_8", "wrist_3ruu", "carpal_wrist")
 @needs_compiler
 @pytest.mark.parametrize("name", FEW)
 def test_answers_are_those_of_python(name: str) -> None:
@@ -141,6 +142,7 @@ def compare_steps_in_turning_spaces(dynamics: Dynamics, robot: GpuRobot, mode: i
     assert all(np.isnan(x).all() for x in robot.step(*gone, 1e-3)[:2])
 
 
+@pytest.mark.by_day("delta")
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "tricept"])
 def test_membership_is_that_of_the_analysis(name: str) -> None:

@@ -17,6 +17,7 @@ KINDS += ["tricept", "two_tpr", "spatial_4dof_5legs", "tripod_3prs", "capaman", 
 ROBOTS = ["delta", "gough_stewart", "gough_stewart_7", "planar_3rrr", "agile_eye", "tripteron", "hexa"]
 
 
+@pytest.mark.by_day("delta", "gough_stewart_7", "planar_3rrr", "agile_eye")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_finds_the_pose_again(name: str) -> None:
     kinematics = Kinematics(load_mechanism(name))

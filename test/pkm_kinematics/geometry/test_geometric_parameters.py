@@ -64,6 +64,7 @@ def test_loops_close_at_home_and_their_derivatives_are_those_of_differences(robo
             )
 
 
+@pytest.mark.by_day("delta", "cable_8")
 @pytest.mark.parametrize("robot_name", ["delta", "hexa", pytest.param("quattro", marks=pytest.mark.slow), "cable_8"])
 def test_the_ratio_of_a_drive_is_a_parameter_as_reloaded_robots_say(robot_name: str) -> None:
     """With the motors held: a joint is then at the motor's angle over the ratio of the reloaded description."""
