@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import struct
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ _FOLD = sqrt(2.0) - 1.0  # tan(pi / 8): beyond, pi / 4 is taken off
 _LEAST = 1e-300  # in place of a zero denominator
 # The assembly written here has pointers without a type, which LLVM reads since version 16.
 AVAILABLE = hasattr(llvm, "create_pass_builder") and llvm.llvm_version_info[0] >= 16
+_MOST = 64  # modules that are kept for whoever wants the same
+_LAST: dict[bytes, llvm.ExecutionEngine] = {}  # by digest of their text, the newest at the end
 LANES = 4  # numbers of `VectorCode` in one instruction
 OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 # what processors do in one instruction; all else is a function of the C library
@@ -117,7 +120,19 @@ class VectorCode:
 
 
 def _compiled(text: str, level: int) -> llvm.ExecutionEngine:
-    """LLVM assembly of a module as code for this processor, alive as long as the engine; `level` 0 to 3 optimises."""
+    """LLVM assembly of a module as code for this processor, alive as long as the engine; `level` 0 to 3 optimises.
+
+    The last ones are kept: whoever loads a robot again need not compile it again.
+    """
+    name = hashlib.sha256(f"{level}{text}".encode()).digest()
+    engine = _LAST.pop(name, None) or _compile(text, level)
+    _LAST[name] = engine
+    for old in list(_LAST)[:-_MOST]:
+        _LAST.pop(old, None)
+    return engine
+
+
+def _compile(text: str, level: int) -> llvm.ExecutionEngine:
     module = llvm.parse_assembly(text)
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=_features(), opt=level, jit=True

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+import pytest
+
 from pkm_description import load_mechanism
 from pkm_description.gallery import ROBOTS
 
@@ -143,6 +145,8 @@ REDUNDANT = {
     "H4 on a rail": (lambda: on_a_rail("h4"), 4, 5, ("rail",)),
     "hexapod on a rail": (lambda: on_a_rail("gough_stewart"), 6, 7, ("rail",)),
 }  # fmt: skip
+AT_NIGHT = "planar 3-RPR on a driven rail", "hexapod on a rail"  # others by day are of their kind
+CASES = [pytest.param(name, marks=pytest.mark.slow) if name in AT_NIGHT else name for name in REDUNDANT]
 LOCKED = {
     "two hexapods in series": (hexapods_in_series, 6),
     "planar 3-RPR on a driven rail": (planar_on_a_rail, 3),

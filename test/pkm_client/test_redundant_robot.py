@@ -31,7 +31,14 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Status
 from pkm_runtime.errors import PkmError
 from pkm_viewer.report.report import margins_along
-from test.oracles.redundant_robots import REDUNDANT, hexapods_in_series, on_a_rail, planar_3prrr, planar_on_a_rail
+from test.oracles.redundant_robots import (
+    CASES,
+    REDUNDANT,
+    hexapods_in_series,
+    on_a_rail,
+    planar_3prrr,
+    planar_on_a_rail,
+)
 
 from .conftest import running_nodes
 
@@ -52,7 +59,7 @@ def shifted(pose: np.ndarray, by: np.ndarray) -> np.ndarray:
     return pose + np.append(by, np.zeros(4))
 
 
-@pytest.mark.parametrize("case", REDUNDANT)
+@pytest.mark.parametrize("case", CASES)
 def test_the_platform_moves_and_redundant_joints_stay(case: str) -> None:
     with Robot.simulated(load_mechanism(REDUNDANT[case][0]()), False, Setup(rate=500.0)) as robot:
         k = robot.kinematics
@@ -64,6 +71,7 @@ def test_the_platform_moves_and_redundant_joints_stay(case: str) -> None:
         assert np.abs(joints[k.engine.redundant_column] - at_home).max() < 1e-4
 
 
+@pytest.mark.by_day(COMPUTED_TORQUE)
 @pytest.mark.parametrize(("law", "close"), [(COMPUTED_TORQUE, 5e-4), (PD_GRAVITY, 1e-2), (POSITION, 1e-9)])
 def test_a_rail_carries_a_delta_far_beyond_its_reach(law: str, close: float) -> None:
     """PD feeds no acceleration forward, and ends its motion some millimetres behind."""
@@ -118,6 +126,7 @@ def placed(robot: Robot, near: np.ndarray) -> np.ndarray:
     return np.asarray(joints[k.engine.redundant_column])
 
 
+@pytest.mark.by_day(COMPUTED_TORQUE)
 @pytest.mark.parametrize(("law", "close"), [(COMPUTED_TORQUE, 5e-4), (PD_GRAVITY, 1e-2), (POSITION, 1e-9)])
 def test_a_rail_is_commanded_and_stays(law: str, close: float) -> None:
     with Robot.simulated(load_mechanism(on_a_rail("delta")), False, Setup(rate=500.0, controller=law)) as robot:

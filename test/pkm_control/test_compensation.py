@@ -187,6 +187,7 @@ class Loop:
         self.run(1.3)
 
 
+@pytest.mark.by_day("position")
 @pytest.mark.parametrize(("law", "left"), [("position", 0.3), ("computed_torque", 0.15)])
 def test_drives_that_give_way_are_led_ahead(law: str, left: float) -> None:
     """Compared with a machine whose drives are rigid, which has all other errors of its drives, too.

@@ -287,7 +287,7 @@ def test_any_bits_of_every_robot(robot_name: str, tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("name", ["delta", "spatial_4dof_5legs"])
+@pytest.mark.parametrize("name", ["delta", "two_tpr"])
 def test_floats(name: str, compiler: str, tmp_path: Path) -> None:
     passes(name, tmp_path, compiler, ["-O0"], single=True)
 

@@ -20,7 +20,7 @@ from pkm_dynamics.simulation import simulate
 from pkm_dynamics.weight import actuator_mass_matrix, free_inertia
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_runtime.errors import PkmError
-from test.oracles.redundant_robots import REDUNDANT, planar_3prrr
+from test.oracles.redundant_robots import CASES, REDUNDANT, planar_3prrr
 
 STATES = 12
 CLOSE = 1e-9  # relative to the largest of a state; seen: 1e-14 to 1e-12
@@ -42,7 +42,7 @@ class Moved:
     vdot: np.ndarray
 
 
-@pytest.fixture(scope="module", params=REDUNDANT)
+@pytest.fixture(scope="module", params=CASES)
 def moved(request) -> Moved:
     mechanism = load_mechanism(REDUNDANT[request.param][0]())
     k = Kinematics(mechanism)

@@ -13,7 +13,7 @@ from pkm_description import DescriptionError, load_mechanism
 from pkm_kinematics import Kinematics, ShapeError, Status
 from pkm_kinematics.forward.tracker import AssemblyModeTracker, Tracker
 from pkm_runtime.errors import PkmError
-from test.oracles.redundant_robots import REDUNDANT, on_a_rail, planar_3prrr, planar_on_a_rail
+from test.oracles.redundant_robots import CASES, REDUNDANT, on_a_rail, planar_3prrr, planar_on_a_rail
 
 STATES = 12
 
@@ -29,7 +29,7 @@ class Moved:
     accelerations: np.ndarray
 
 
-@pytest.fixture(scope="module", params=REDUNDANT)
+@pytest.fixture(scope="module", params=CASES)
 def moved(request) -> Moved:
     mechanism = load_mechanism(REDUNDANT[request.param][0]())
     k = Kinematics(mechanism)

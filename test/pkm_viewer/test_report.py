@@ -427,6 +427,7 @@ def test_nothing_is_drawn_with_before_there_is_a_report() -> None:
     assert said.split("\n")[:2] == ["[]", "False"]
 
 
+@pytest.mark.slow
 def test_warming_up_leaves_no_first_report_to_wait_for(tmp_path: Path) -> None:
     """matplotlib looks through all fonts once, and takes long where there are many: not after the first motion."""
     environment = {**os.environ, "MPLCONFIGDIR": str(tmp_path)}
@@ -436,6 +437,7 @@ def test_warming_up_leaves_no_first_report_to_wait_for(tmp_path: Path) -> None:
     assert list(tmp_path.glob("fontlist*.json"))
 
 
+@pytest.mark.slow
 def test_ten_minutes_at_a_kilohertz_are_bounded_and_written_in_seconds(tmp_path: Path) -> None:
     n, part = 600_000, 1000
     recorder = Recorder(LIMITS, n)
