@@ -63,6 +63,7 @@ def test_observers_and_lean_loops_answer_a_jump_as_forward_kinematics_does(robot
     assert accepted > n // 10
 
 
+@pytest.mark.by_day("gough_stewart", "quattro")
 @pytest.mark.parametrize("name", ["five_dof_3rr_rrr", "gough_stewart", "planar_3rrr", "quattro"])
 def test_a_refused_reading_leaves_the_limbs_where_they_were(name, of_gallery):
     k = of_gallery[name].kinematics

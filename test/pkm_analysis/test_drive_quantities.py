@@ -55,6 +55,7 @@ def _strongest(analysis: Analysis, pose: Array, wrench: Array) -> float:
     return np.inf if found.status == 3 else -found.fun
 
 
+@pytest.mark.by_day("delta", "five_bar", "planar_redundant", "cable_8", "tripod_3prs")
 @pytest.mark.parametrize("name", [*ROBOTS, *MIXED])
 def test_forces_are_those_of_linear_programmes(name: str) -> None:
     analysis = Analysis(load_mechanism(name))

@@ -171,6 +171,7 @@ def covered(folder: Path, runs: int, **how: object) -> float:
     return float(np.mean(inside))
 
 
+@pytest.mark.by_day((0.01, 0.03))
 @pytest.mark.parametrize("noise", [(0.01, 0.03), (0.02, 0.02)])
 def test_intervals_of_printers_cover(tmp_path: Path, noise: tuple[float, float]) -> None:
     assert 0.89 < covered(tmp_path, 20, noise=noise) < 0.99

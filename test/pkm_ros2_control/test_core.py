@@ -104,6 +104,7 @@ def test_the_law_is_that_of_python(name: str, native_of: Callable[[str], Native]
         assert (np.abs(found[:, -1 - m : -1]) == native.limits.effort).any(), "no effort was cut"
 
 
+@pytest.mark.by_day("delta", "quattro")
 @pytest.mark.parametrize(("name", "difference"), [("delta", 1e-6), ("gough_stewart", 1e-6), ("quattro", 1e-5)])
 def test_a_reference_of_the_drives_is_one_of_the_platform(
     name: str, difference: float, native_of: Callable[[str], Native]

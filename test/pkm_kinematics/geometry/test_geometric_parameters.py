@@ -232,6 +232,7 @@ def test_sensitivities_are_the_differences_of_displaced_robots(robot_name: str, 
             assert np.abs((4.0 * half - whole) / 3.0 - exact).max() < 1e-6 * size, name  # Richardson's
 
 
+@pytest.mark.by_day("delta", "gough_stewart", "tripod_3prs")
 @pytest.mark.parametrize("robot_name", ["delta", "gough_stewart", "orthoglide", "planar_3rrr", "tripod_3prs", "hexa"])
 def test_a_reloaded_robot_stands_where_the_displaced_graph_does(robot_name: str) -> None:
     mechanism = load_mechanism(robot_name)
