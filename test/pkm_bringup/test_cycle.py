@@ -93,10 +93,10 @@ def test_a_planar_robot_goes_straight_and_one_that_turns_turns(capsys) -> None:
 )
 def test_what_a_robot_cannot_do_is_one_line(arguments: list[str], said: str, capsys) -> None:
     assert main(arguments) == 1
-    error = capsys.readouterr().err
+    told = capsys.readouterr().err.splitlines()
+    (error,) = (line for line in told if not line.endswith(" s ..."))  # a busy computer says what takes long
     assert error.startswith("pkm cycle: ")
     assert said in error
-    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,8 @@ def inside(name: str, seed: int) -> tuple[Array, float]:
     return (low <= true) & (true <= high), found.kept["position"] / NOISE
 
 
-@pytest.mark.parametrize(
-    ("name", "runs"), [("delta", 2), pytest.param("linear_delta", 3, marks=pytest.mark.slow), ("gough_stewart", 2)]
-)
+@pytest.mark.by_day("delta")
+@pytest.mark.parametrize(("name", "runs"), [("delta", 2), ("linear_delta", 3), ("gough_stewart", 2)])
 def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(name: str, runs: int) -> None:
     """With so few runs, roughly: 80 % at least; `test_intervals_cover` counts at night."""
     found = [inside(name, seed) for seed in range(runs)]
@@ -221,8 +220,9 @@ def test_swapped_columns_of_a_planar_robot_are_not_taken_for_an_instrument_on_it
         calibrate(mechanism, replace(measurements, position=measurements.position[:, [1, 0, 2]]))
 
 
-def test_a_measuring_frame_of_its_own_is_found() -> None:
-    mechanism, _, measurements = measured("gough_stewart", n=50, attitude=False)
+@pytest.mark.parametrize("name", ["delta", pytest.param("gough_stewart", marks=pytest.mark.slow)])
+def test_a_measuring_frame_of_its_own_is_found(name: str) -> None:
+    mechanism, _, measurements = measured(name, n=50, attitude=False)
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     moved = replace(measurements, position=(measurements.position - [1.0, 2.0, 0.5]) @ turn)
     found = calibrate(mechanism, moved)
@@ -270,9 +270,8 @@ def test_corrected_kinematics_is_as_fast() -> None:
     assert times[1] < 2.0 * times[0]
 
 
-@pytest.mark.parametrize(
-    "kinds", [("position",), pytest.param(("height",), marks=pytest.mark.slow), ("position", "attitude")]
-)
+@pytest.mark.by_day(("position",))
+@pytest.mark.parametrize("kinds", [("position",), ("height",), ("position", "attitude")])
 def test_planned_poses_tell_more_than_random_ones(kinds: tuple[str, ...]) -> None:
     plan = plan_poses(load_mechanism("delta"), 20, kinds)
     assert plan.drives.shape == (20, 3)
