@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from pkm_control.loop.jogging import OF_ACTUATORS, jog_speeds
 from pkm_description.mechanism import Array
 from pkm_description.picture import extent
 from pkm_kinematics import Kinematics, Status
@@ -21,12 +22,17 @@ _NEAR = 0.1  # of the distance from singularities that home has: a span ends bef
 _SMALL = 1e-5  # m or rad, for differences
 _SHARE = 0.5  # of the robot's size, the longest span to a side
 _TURN = np.pi  # rad, the longest span to a side
+QUINTIC_PEAK = 1.875  # its largest rate over its mean
+SHORTEST = 1.0  # s, of a motion of redundant joints
 _FREE = ("x", "y", "z", "roll", "pitch", "yaw")  # of a platform without a branch of its own
 
 
 @dataclass(frozen=True)
 class Coordinate:
-    """Task coordinate number `index`: linear [m] or angular [rad], from `low` to `high`, starting at `home`."""
+    """Number `index` of the task coordinates, or of redundant joints behind them: linear [m] or angular [rad].
+
+    It goes from `low` to `high`, and starts at `home`.
+    """
 
     index: int
     name: str
@@ -38,7 +44,7 @@ class Coordinate:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A target of the platform: its pose (7,), coordinates and joints there; or why it is out of reach."""
+    """A target: the pose (7,) of the platform, coordinates and joints there; or why it is out of reach."""
 
     pose: Array
     coordinates: Array
@@ -55,7 +61,10 @@ class JogSpace:
         self._columns = [kinematics.joint_names.index(name) for name in self._names]
         low, high = extent(kinematics.mechanism)
         self._reach = _SHARE * diagonal(low, high)
-        home = self.coordinates(np.array(kinematics.home), np.array(kinematics.home_joints))
+        self._beside = [kinematics.joint_names.index(name) for name in kinematics.redundant_names]
+        home, beside = np.split(
+            self.coordinates(np.array(kinematics.home), np.array(kinematics.home_joints)), [len(self._names) or 6]
+        )
         kinds = [
             kinematics.mechanism.joint_named[name].unit == "m" if name in kinematics.mechanism.joint_named else True
             for name in self._names
@@ -64,6 +73,15 @@ class JogSpace:
             Coordinate(k, name, slides, *self._span(k, slides, home), home=float(home[k]))
             for k, (name, slides) in enumerate(zip(self._names or _FREE, kinds, strict=True))
         )
+        self.redundant = tuple(
+            self._joint(len(self.all) + k, name, float(beside[k])) for k, name in enumerate(kinematics.redundant_names)
+        )
+
+    def _joint(self, index: int, name: str, home: float) -> Coordinate:
+        joint = self.kinematics.mechanism.joint_named[name]
+        slides, limits = joint.unit == "m", joint.limits
+        far = self._reach if slides else _TURN
+        return Coordinate(index, name, slides, max(limits.lower, home - far), min(limits.upper, home + far), home)
 
     @property
     def independent(self) -> tuple[Coordinate, ...]:
@@ -112,10 +130,11 @@ class JogSpace:
         return (True, True, True)
 
     def coordinates(self, pose: Array, joints: Array) -> Array:
-        """The task coordinates (k,) of a pose (7,) with joints (n_joints,)."""
+        """The task coordinates (k,) of a pose (7,) with joints (n_joints,), then redundant joints (r,)."""
+        joints = np.asarray(joints, dtype=np.float64)
         if self._columns:
-            return np.asarray(joints, dtype=np.float64)[self._columns]
-        return np.concatenate((pose[:3], Rotation.from_quat(pose[3:]).as_euler("xyz")))
+            return joints[self._columns + self._beside]
+        return np.concatenate((pose[:3], Rotation.from_quat(pose[3:]).as_euler("xyz"), joints[self._beside]))
 
     def _places(self, coordinates: Array) -> Array:
         """Task coordinates (n, k), or poses (n, 7) where the inverse kinematics takes no coordinates."""
@@ -124,8 +143,29 @@ class JogSpace:
         return np.hstack((coordinates[:, :3], Rotation.from_euler("xyz", coordinates[:, 3:]).as_quat()))
 
     def target(self, coordinates: Array, joints: Array) -> Target:
-        """The target of task coordinates (k,), from joints (n_joints,) near by."""
-        return self.target_at(self._places(np.asarray(coordinates, dtype=np.float64)[None])[0], joints)
+        """The target of task coordinates (k,), from joints (n_joints,) near by, where redundant joints stay."""
+        wanted = np.asarray(coordinates, dtype=np.float64)[: len(self.all)]
+        return self.target_at(self._places(wanted[None])[0], joints)
+
+    def target_beside(self, pose: Array, coordinates: Array, joints: Array) -> Target:
+        """The target of redundant joints, as in `coordinates` (k + r,), while the platform stays at a pose (7,)."""
+        found = self.kinematics.inverse(np.append(pose, coordinates[len(self.all) :]), seed=joints)
+        q = np.asarray(found.joints)
+        return Target(pose, self.coordinates(pose, q), q, "" if found.ok else found.reason())
+
+    def duration(self, before: Array, after: Array) -> float:
+        """How long redundant joints move slowly from some coordinates (k + r,) to others, at rest at both ends [s]."""
+        fastest = jog_speeds(self.kinematics)
+        times = [
+            QUINTIC_PEAK
+            * abs(after[one.index] - before[one.index])
+            / min(
+                fastest[0] if one.slides else fastest[1],
+                OF_ACTUATORS * self.kinematics.mechanism.joint_named[one.name].limits.velocity,
+            )
+            for one in self.redundant
+        ]
+        return max(SHORTEST, *times)
 
     def target_at(self, place: Array, joints: Array) -> Target:
         """The target of a pose (7,) or of task coordinates, or the nearest that the robot can have."""

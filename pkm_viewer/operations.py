@@ -64,6 +64,9 @@ class Operations(OperatorRequests, Protocol):
     def jog_to(self, pose: Array) -> Answer:
         """Move the platform to a pose (7,) slowly."""
 
+    def move_beside(self, positions: Array, seconds: float) -> Answer:
+        """Move redundant joints to positions (r,) in so many seconds, while the platform stays."""
+
 
 def motion_of(values: Mapping[str, str]) -> Motion | None:
     """The motion in the values of a player's diagnostics; None where none has begun."""

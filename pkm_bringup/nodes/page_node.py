@@ -25,7 +25,9 @@ from std_srvs.srv import Trigger
 from pkm_bringup.bringup import PAGE
 from pkm_bringup.nodes.node_parts import declare_settings
 from pkm_control.motion.files.shipped import AUTO, motion_names
+from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.operator_interface import Answer
+from pkm_control.ros.motion_messages import trajectory_message
 from pkm_control.ros.operator_calls import LONG_PATIENCE, OperatorCalls
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
@@ -34,7 +36,7 @@ from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
+from pkm_interfaces.msg import ControllerState, PlatformState, PlatformTrajectory, SolveStatus
 from pkm_interfaces.srv import PlayMotion, SolveInverse
 from pkm_kinematics.kinematics import shared_kinematics
 from pkm_viewer.jog_space import JogSpace
@@ -54,10 +56,12 @@ _MODES = {
 class PageOperations(OperatorCalls):
     """`Operations` over ROS: calls come from threads of the page, answers through the node's executor."""
 
-    def __init__(self, node: Node, base_link: str, motion: str, mode: Callable[[], str]) -> None:
+    def __init__(
+        self, node: Node, base_link: str, motion: str, controller: Callable[[], ControllerState | None]
+    ) -> None:
         self._node = node
         self._base_link = base_link
-        self._mode = mode
+        self._controller = controller  # its newest state
         current = [motion] if motion not in ("", "none") else []
         self.motions: Sequence[str] = tuple(dict.fromkeys((*current, AUTO, *motion_names())))
         super().__init__(node, self._call)
@@ -65,12 +69,13 @@ class PageOperations(OperatorCalls):
         self._play = node.create_client(PlayMotion, topics.PLAY_MOTION)
         self._inverse = node.create_client(SolveInverse, topics.SOLVE_INVERSE)
         self._target = node.create_publisher(PoseStamped, topics.JOG_POSE, topics.EVENTS)
+        self._motion = node.create_publisher(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, topics.EVENTS)
 
     def close(self) -> None:
         """End the clients, and release waiting callers."""
         for client in (*self.triggers.values(), self.speed, self.mode, self._play, self._inverse):
             self._node.destroy_client(client)
-        for publisher in (self._target, self._stop_drives):
+        for publisher in (self._target, self._motion, self._stop_drives):
             self._node.destroy_publisher(publisher)
 
     def emergency_stop_at_once(self, then: Callable[[Answer], None]) -> None:
@@ -98,13 +103,24 @@ class PageOperations(OperatorCalls):
 
     def jog_to(self, pose: Array) -> Answer:
         """Move the platform to a pose (7,) slowly, where no motion runs."""
-        mode = self._mode()
+        mode = _mode_of(self._controller())
         if mode not in IDLE:
             return Answer(False, f"the controller is {mode.lower() or 'silent'}: stop what runs before you jog")
         message = PoseStamped(pose=messages.to_pose(pose))
         message.header.frame_id = self._base_link
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._target.publish(message)
+        return Answer(True)
+
+    def move_beside(self, positions: Array, seconds: float) -> Answer:
+        """Move redundant joints to positions (r,) in so many seconds, while the platform stays where it is held."""
+        state = self._controller()
+        if state is None or state.mode != ControllerState.HOLDING:
+            return Answer(False, "the platform is not held: stop what runs first")
+        pose, twist = messages.pose_of(state.reference.pose), np.zeros((2, 6 + len(positions)))
+        poses = np.array([[*pose, *state.reference.redundant_positions], [*pose, *positions]])
+        motion = MotionPoints(np.array([0.0, seconds]), poses, twist, twist)
+        self._motion.publish(trajectory_message(motion, self._base_link, state.redundant_names))
         return Answer(True)
 
     def ask_modes(self, pose: Array, then: Callable[[list[str]], None]) -> None:
@@ -170,7 +186,7 @@ class PageNode(Node):
             self._operations.close()
             self._operations = None
         viewer = RobotViewer(mechanism, port=self._port, host=self._host, operate=self._operate)
-        self._operations = PageOperations(self, mechanism.base_link, self._motion, self._mode)
+        self._operations = PageOperations(self, mechanism.base_link, self._motion, lambda: self._newest[2])
         viewer.attend(self._operations)
         self._newest = [None, None, None]
         self._viewer = viewer
@@ -265,15 +281,15 @@ class PageNode(Node):
         self._modes_asked = here
         self._operations.ask_modes(pose, lambda labels: viewer.show_modes(labels[:_MOST_MODES], present))
 
-    def _mode(self) -> str:
-        controller = self._newest[2]
-        return "" if controller is None else _MODES.get(controller.mode, "")
-
     def _report(self) -> diagnostics.Report:
         if self._viewer is None:
             return diagnostics.ERROR, self._description.problem, {}
         values = {"visuals left out": len(self._viewer.left_out), PAGE_KEY: self._progress}
         return diagnostics.OK, f"shown at {self._viewer.url}", values
+
+
+def _mode_of(controller: ControllerState | None) -> str:
+    return "" if controller is None else _MODES.get(controller.mode, "")
 
 
 def _readings(platform: PlatformState, controller: ControllerState | None, time: float) -> Readings:
@@ -282,7 +298,7 @@ def _readings(platform: PlatformState, controller: ControllerState | None, time:
     found: dict[str, Any] = {}
     if controller is not None:
         found = {
-            "mode": _MODES.get(controller.mode, ""),
+            "mode": _mode_of(controller),
             "reason": controller.reason,
             "error": _length_of(controller.position_error),
             "rotation_error": _length_of(controller.rotation_error),

@@ -36,7 +36,6 @@ from pkm_interfaces.msg import (
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
-_BESIDE = "positions", "velocities", "accelerations"  # of redundant joints
 _UNKNOWN = np.full(7, np.nan)
 _TOLERANCES = ("path_position", "path_rotation", "goal_position", "goal_rotation")  # of a goal
 
@@ -124,10 +123,13 @@ def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base
 
 def points_of(message: PlatformTrajectory, redundant: Sequence[str] = ()) -> MotionPoints:
     """The points of a readable message, in the base frame, for a robot with these redundant joints.
-    PointTrajectoryError: the message does not name all of them, or others, or has too few or too many values.
+    RequestError: the message does not name all of them, or others, or has too few or too many values.
     """
     points = message.points
-    positions, velocities, accelerations = (_redundant_of(message, f"redundant_{what}", redundant) for what in _BESIDE)
+    positions, velocities, accelerations = (
+        messages.redundant_of(message.redundant_names, points, f"redundant_{what}", redundant, "point")
+        for what in messages.BESIDE
+    )
     return MotionPoints(
         times=np.array([seconds(point.time_from_start) for point in points]),
         poses=np.hstack([[messages.pose_of(point.pose) for point in points], positions]),
@@ -138,22 +140,6 @@ def points_of(message: PlatformTrajectory, redundant: Sequence[str] = ()) -> Mot
         events=_events_of(message),
         ride=_ride_of(message),
     )
-
-
-def _redundant_of(message: PlatformTrajectory, field: str, redundant: Sequence[str]) -> Array:
-    """Values (n, r) of a field of the points in the order of `redundant`; (n, 0) where the message has none."""
-    names = list(message.redundant_names)
-    if names and sorted(names) != sorted(redundant):
-        own = f"name all of {', '.join(redundant)}, each once, or none" if redundant else "the robot has none"
-        raise PointTrajectoryError(f"redundant_names is {names}; {own}")
-    rows = [getattr(point, field) for point in message.points]
-    wrong = [k for k, row in enumerate(rows) if len(row) != len(names)]
-    if wrong:
-        raise PointTrajectoryError(
-            f"point {wrong[0]}: it has {len(rows[wrong[0]])} {field}, and {len(names)} joints are in redundant_names"
-        )
-    order = [names.index(name) for name in redundant if names]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), -1)[:, order]
 
 
 def _events_of(message: PlatformTrajectory) -> PathEvents:

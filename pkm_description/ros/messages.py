@@ -29,6 +29,9 @@ MOST_ROWS = 10_000  # poses, joint states or motions in one request: about a sec
 MOST_WITH_ALL_MODES = 20  # of them, where all modes are asked for
 
 
+BESIDE = "positions", "velocities", "accelerations"  # of redundant joints
+
+
 class RequestError(PkmError):
     """An unreadable request; the message says why."""
 
@@ -133,6 +136,24 @@ def reading_of(names: Sequence[str], message: JointState) -> Array:
     return np.concatenate(
         (joint_values(message, names, what=what), joint_values(message, names, "velocity", what), efforts)
     )
+
+
+def redundant_of(names: Sequence[str], messages: Sequence[Any], field: str, joints: Sequence[str], what: str) -> Array:
+    """Values (n, r) of a field of messages about redundant joints `names`, in the order of the robot's `joints`.
+
+    (n, 0) without names. Raises `RequestError`, with `what` for a message, unless they name all joints once, and each
+    message has a value for each.
+    """
+    if names and sorted(names) != sorted(joints):
+        own = f"name all of {', '.join(joints)}, each once, or none" if joints else "the robot has none"
+        raise RequestError(f"redundant_names is {list(names)}; {own}")
+    rows = [getattr(message, field) for message in messages]
+    wrong = [k for k, row in enumerate(rows) if len(row) != len(names)]
+    if wrong:
+        count = len(rows[wrong[0]])
+        raise RequestError(f"{what} {wrong[0]}: it has {count} {field}, and {len(names)} joints are in redundant_names")
+    order = [list(names).index(name) for name in joints if names]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), -1)[:, order]
 
 
 def check_frame(header: Header, base_frame: str) -> None:

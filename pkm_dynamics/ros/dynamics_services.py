@@ -47,12 +47,14 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
     )
     answer = dynamics.direct(at, twist, efforts, wrench)
     statuses, residual = _statuses(at, answer.status)
+    response.redundant_names = dynamics.kinematics.redundant_names
     response.solutions = [
         AccelerationSolution(status=status, residual=gap) for status, gap in zip(statuses, residual, strict=True)
     ]
     for solution, acceleration in zip(response.solutions, answer.acceleration, strict=True):
         if np.isfinite(acceleration).all():
             solution.acceleration = messages.to_acceleration(acceleration[:6])
+            solution.redundant_accelerations = acceleration[6:]
     response.status = messages.summary("motion", len(statuses), enumerate(statuses))
 
 
@@ -87,10 +89,15 @@ def _motions(dynamics: Dynamics, request: Any) -> tuple[Configuration, Array, Ar
     messages.check_frame(request.header, dynamics.mechanism.base_link)
     motions: Sequence[Any] = request.motions
     messages.check_count(len(motions), "motions")
+    k = dynamics.kinematics
+    positions, velocities, accelerations = (
+        messages.redundant_of(request.redundant_names, motions, f"redundant_{what}", k.redundant_names, "motion")
+        for what in messages.BESIDE
+    )
     return (
-        dynamics.kinematics.inverse(np.array([messages.pose_of(m.pose) for m in motions])),
-        np.array([messages.twist_of(m.twist) for m in motions]),
-        np.array([messages.twist_of(m.acceleration) for m in motions]),
+        k.inverse(np.hstack([[messages.pose_of(m.pose) for m in motions], positions])),
+        np.hstack([[messages.twist_of(m.twist) for m in motions], velocities]),
+        np.hstack([[messages.twist_of(m.acceleration) for m in motions], accelerations]),
         np.array([messages.wrench_of(m.wrench) for m in motions]),
     )
 

@@ -53,9 +53,9 @@ class JogPanel:
         self._space = space
         self._joints = joints
         self._touched = 0.0  # s, monotonic
-        self._coordinates = np.array([one.home for one in space.all])
+        self._coordinates = np.array([one.home for one in (*space.all, *space.redundant)])
         self._pose = np.array(space.kinematics.home, dtype=np.float64)
-        self._rows = {one.index: one for one in space.independent}
+        self._rows = {one.index: one for one in (*space.independent, *space.redundant)}
         self._moved_slider = 0, 0.0  # which one, and its value
         self._waits: asyncio.TimerHandle | None = None  # for the value of a slider to settle
         self._moved_gizmo: Any = None  # which one, its position and its quaternion w x y z
@@ -113,7 +113,11 @@ class JogPanel:
         wanted = self._coordinates.copy()
         unit, scale = _UNITS[self._rows[k].slides]
         wanted[k] = value / scale
-        self._go(self._space.target(wanted, self._joints()), f"{_words(self._rows[k])} {value:g} {unit}")
+        asked = f"{_words(self._rows[k])} {value:g} {unit}"
+        if self._rows[k] in self._space.redundant:
+            self._go(self._space.target_beside(self._pose, wanted, self._joints()), asked, beside=True)
+        else:
+            self._go(self._space.target(wanted, self._joints()), asked)
 
     # Gizmo
 
@@ -176,12 +180,18 @@ class JogPanel:
 
     # Both
 
-    def _go(self, target: Target, asked: str, held: Any = None) -> None:
-        """Request a pose, in words `asked`, and move all controls but the held one there."""
+    def _go(self, target: Target, asked: str, held: Any = None, beside: bool = False) -> None:
+        """Request a pose, or what is beside it, in words `asked`, and move all controls but the held one there."""
         if target.problem:
-            self._requests.tell(Answer(False, f"the platform cannot be at {asked}: {target.problem}"))
+            who = "the robot" if beside else "the platform"
+            self._requests.tell(Answer(False, f"{who} cannot be at {asked}: {target.problem}"))
             return
-        answer = self._requests.operations.jog_to(target.pose)
+        ask = self._requests.operations
+        if beside:
+            first, seconds = len(self._space.all), self._space.duration(self._coordinates, target.coordinates)
+            answer = ask.move_beside(target.coordinates[first:], seconds)
+        else:
+            answer = ask.jog_to(target.pose)
         if not answer.success:
             self._requests.tell(Answer(False, f"{asked}: {answer.message}"))
             return

@@ -6,9 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pkm_control.loop.jogging import jog_speeds
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics, Status
 from pkm_viewer.jog_space import JogSpace
+from test.oracles.redundant_robots import on_a_rail
 
 AXES = {  # directions that the platform moves in, and turns about, at home
     "five_bar": ("xy", ""),
@@ -74,3 +76,21 @@ def test_a_refusal_names_a_number_that_differs_from_its_bound() -> None:
     joints[column] = kinematics.mechanism.joint_named["limb1_arm"].limits.upper + 2e-6
     (said,) = kinematics.limit_violations(joints)
     assert "at 1.650002 rad is outside [-0.95, 1.65]" in said
+
+
+def test_a_rail_is_a_coordinate_behind_those_of_the_platform() -> None:
+    """It moves while the platform stays; within jog speed, and only where the limbs reach."""
+    kinematics = Kinematics(load_mechanism(on_a_rail("delta")))
+    space = JogSpace(kinematics)
+    home, joints = np.array(kinematics.home), np.array(kinematics.home_joints)
+    (rail,) = space.redundant
+    assert (rail.index, rail.name, rail.low, rail.high, rail.home) == (3, "rail", -1.0, 1.0, 0.0)
+    before = space.coordinates(home, joints)
+    target = space.target_beside(home, np.array([*before[:3], 0.2]), joints)
+    assert not target.problem
+    np.testing.assert_allclose(target.coordinates, [*before[:3], 0.2], atol=1e-9)
+    assert kinematics.inverse(np.append(home, 0.2)).actuated == pytest.approx(
+        target.joints[kinematics.engine.actuated_column], abs=1e-9
+    )
+    assert space.duration(before, target.coordinates) == pytest.approx(1.875 * 0.2 / jog_speeds(kinematics)[0])
+    assert space.target_beside(home, np.array([*before[:3], 5.0]), joints).problem

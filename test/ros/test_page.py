@@ -20,8 +20,9 @@ from std_srvs.srv import Trigger
 
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
-from pkm_interfaces.msg import PlatformState, SolveStatus
+from pkm_interfaces.msg import ControllerState, PlatformState, PlatformTrajectory, SolveStatus
 from pkm_kinematics import Kinematics
+from test.oracles.redundant_robots import on_a_rail
 
 from .conftest import Graph
 
@@ -32,6 +33,7 @@ from pkm_bringup.nodes.motion_player_node import MotionPlayer
 from pkm_bringup.nodes.motion_run import MotionRun, Order
 from pkm_bringup.nodes.page_node import PageNode
 from pkm_control.operator_interface import Answer
+from pkm_control.ros.motion_messages import points_of
 from pkm_viewer.operations import Motion
 
 
@@ -217,3 +219,24 @@ def test_without_a_machine_an_emergency_stop_says_so(graph: Graph) -> None:
     page._operations.emergency_stop_at_once(told.append)
     assert not told[-1].success
     assert "no machine" in told[-1].message
+
+
+def test_a_rail_moves_by_a_motion_of_its_own(graph: Graph) -> None:
+    graph.describe(load_mechanism(on_a_rail("delta")).urdf)
+    page = graph.start(PageNode, port=8420)
+    graph.wait(lambda: page._operations is not None)
+    heard: list[PlatformTrajectory] = []
+    graph.client.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, heard.append, topics.EVENTS)
+    state = ControllerState(mode=ControllerState.TRACKING, redundant_names=["rail"])
+    state.reference.pose.position.z, state.reference.pose.orientation.w = -0.8, 1.0
+    state.reference.redundant_positions = [0.1]
+    page._newest[2] = state
+    assert not page._operations.move_beside(np.array([0.3]), 2.0).success
+    state.mode = ControllerState.HOLDING
+    graph.wait(page._operations._motion.get_subscription_count)
+    assert page._operations.move_beside(np.array([0.3]), 2.0).success
+    graph.wait(lambda: heard)
+    points = points_of(heard[0], ["rail"])
+    assert points.poses.tolist() == [[0.0, 0.0, -0.8, 0.0, 0.0, 0.0, 1.0, rail] for rail in (0.1, 0.3)]
+    assert points.times.tolist() == [0.0, 2.0]
+    assert not points.twists.any()

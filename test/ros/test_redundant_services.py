@@ -77,6 +77,30 @@ def test_efforts_and_accelerations(robot: SimpleNamespace) -> None:
     assert np.abs(messages.vector_of(found.angular)).max() < 1e-9
 
 
+def test_services_take_the_rail_along(robot: SimpleNamespace) -> None:
+    """Where it is and how it moves count in both directions."""
+    rng, names = np.random.default_rng(1), robot.kinematics.redundant_names
+    pose, twist, acceleration = np.append(robot.home, 0.2), rng.normal(size=7), rng.normal(size=7)
+    twist[3:6] = acceleration[3:6] = 0.0
+    one = motion(robot.home, twist, acceleration)
+    one.redundant_positions, one.redundant_velocities = [0.2], [twist[6]]
+    one.redundant_accelerations = [acceleration[6]]
+    efforts = InverseDynamics.Response()
+    inverse_dynamics(robot.dynamics, InverseDynamics.Request(motions=[one], redundant_names=names), efforts)
+    assert efforts.solutions[0].status.code == SolveStatus.CONVERGED
+    assert np.array_equal(efforts.solutions[0].effort, robot.dynamics.inverse(pose, twist, acceleration).effort)
+    given = JointState(name=list(efforts.actuated_names), effort=list(efforts.solutions[0].effort))
+    request = DirectDynamics.Request(motions=[one], redundant_names=names, efforts=[given])
+    answer = DirectDynamics.Response()
+    direct_dynamics(robot.dynamics, request, answer)
+    assert list(answer.redundant_names) == ["rail"]
+    assert abs(answer.solutions[0].redundant_accelerations[0] - acceleration[6]) < 1e-9
+    assert np.abs(messages.vector_of(answer.solutions[0].acceleration.linear) - acceleration[:3]).max() < 1e-9
+    one.redundant_velocities = []
+    with pytest.raises(PkmError, match="motion 0: it has 0 redundant_velocities, and 1 joints are in redundant_names"):
+        inverse_dynamics(robot.dynamics, InverseDynamics.Request(motions=[one], redundant_names=names), efforts)
+
+
 def test_goals_command_the_rail(robot: SimpleNamespace) -> None:
     rng, names = np.random.default_rng(0), robot.kinematics.redundant_names
     poses = np.hstack([np.tile(robot.home, (2, 1)), [[0.1], [0.3]]])
