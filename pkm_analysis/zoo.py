@@ -245,7 +245,7 @@ class Finding:
     clusters: int | None = None
     gap: float | None = None  # m, the largest of all loops at home
     modes: int | None = None  # working modes of a robot with one platform
-    microseconds: float | None = None  # of a lean call from joints to motors
+    microseconds: float | None = None  # of a processor, for a lean call from joints to motors
     seconds: float | None = None
     there_and_back: dict[str, float | None] = field(default_factory=dict)  # by format; None: it cannot say it
     refused: str = ""
@@ -299,17 +299,17 @@ def gap_of(tree: TreeModel) -> float:
 
 
 def lean_call(t: Transmission) -> float:
-    """Microseconds from positions and efforts of joints to those of motors, along a motion of small steps."""
+    """Microseconds of a processor for positions and efforts of the motors, along a motion of small steps."""
     call, n, m = t.lean(), len(t.joints), len(t.actuators)
     phase = np.arange(float(n))
     ways = [t.home + SWING * (np.sin(phase + 2 * np.pi * k / PLACES) - np.sin(phase)) for k in range(PLACES)]
     effort, position, out = np.ones(n), np.zeros(m), np.zeros(m)
     took = []
     for _ in range(REPEATS):
-        begin = time.perf_counter()
+        begin = time.thread_time()
         for q in ways:
             call(q, effort, position, out)
-        took.append(time.perf_counter() - begin)
+        took.append(time.thread_time() - begin)
     return float(np.median(took)) / PLACES * 1e6
 
 

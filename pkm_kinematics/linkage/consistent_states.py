@@ -65,6 +65,7 @@ class LinkageStates:
         curved = np.stack(H, axis=2)
         curved = 0.25 * (curved + np.swapaxes(curved, 1, 2))
         parabola = np.concatenate([K, np.where(i == j, 1.0, 2.0) * curved[:, i, j]], axis=1)
+        self.agrees_within: list[list[float]] = []  # ends of the inputs where its loops were last seen to close
         self._parabola, self._home = map(self._library.asarray, (parabola, linkage.home[:, None]))
 
     @cached_property
@@ -195,8 +196,12 @@ def consistent_states(
 
     part(slice(0, n)) if gpu else over_cores(part, n)
     some = library.asnumpy(result[0][:LANES]) if gpu else result[0][:LANES]
-    for linkage in (one.linkage for one in linkages if n):
-        _refuse_contradictions(linkage, some[:, [column[name] for name in linkage.inputs]])
+    for one in linkages if n else ():
+        inputs = one.linkage.inputs
+        within = bounds[[drawn.index(name) for name in inputs]].tolist()
+        if within != one.agrees_within:  # else it was seen
+            _refuse_contradictions(one.linkage, some[:, [column[name] for name in inputs]])
+            one.agrees_within = within
     return ConsistentStates(names, *result)
 
 

@@ -26,7 +26,6 @@ _LEAST = 1e-300  # in place of a zero denominator
 AVAILABLE = hasattr(llvm, "create_pass_builder") and llvm.llvm_version_info[0] >= 16
 _MOST = 64  # modules that are kept for whoever wants the same
 _LAST: dict[bytes, llvm.ExecutionEngine] = {}  # by digest of their text, the newest at the end
-LANES = 4  # numbers of `VectorCode` in one instruction
 OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 # what processors do in one instruction; all else is a function of the C library
 INTRINSICS = {"sqrt": "sqrt", "fabs": "fabs", "max": "maxnum", "min": "minnum", "worse": "maximum", "floor": "floor"}
@@ -71,6 +70,16 @@ def arc_tangent(y: Number, x: Number) -> Number:
     angle = select_larger(ay, ax, 0.5 * pi - angle, angle)
     angle = select_larger(0.0, x, pi - angle, angle)
     return select_larger(0.0, y, -angle, angle)
+
+
+def _features() -> str:
+    try:
+        return str(llvm.get_host_cpu_features().flatten())
+    except RuntimeError:  # not known for every processor; its name says most
+        return ""
+
+
+LANES = 8 if "+avx512f" in _features() else 4  # numbers of `VectorCode` in one instruction
 
 
 class MachineCode:
@@ -142,13 +151,6 @@ def _compile(text: str, level: int) -> llvm.ExecutionEngine:
     engine = llvm.create_mcjit_compiler(module, target)
     engine.finalize_object()
     return engine
-
-
-def _features() -> str:
-    try:
-        return str(llvm.get_host_cpu_features().flatten())
-    except RuntimeError:  # not known for every processor; its name says most
-        return ""
 
 
 class _Writer:

@@ -15,7 +15,7 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.loop_system import LinkageError
 from pkm_kinematics.status import Status
-from pkm_runtime.codegen.machine_code import VectorCode
+from pkm_runtime.codegen.machine_code import LANES, VectorCode
 
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
 JOINTS = [f"{side}_{name}" for side in ("left", "right") for name in ("knee", "ankle_pitch", "ankle_roll")]
@@ -182,14 +182,14 @@ class _Counted:
 
 
 def test_rows_do_not_take_the_steps_of_the_farthest(biped: TreeModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """800 rows near home take what they take alone, whether another goes far or comes to no end."""
+    """Rows near home take what they take alone, whether another goes far or comes to no end."""
     knee, worked, found = Linkage(biped, ["left_knee"], ["left_knee_motor"]), [], []
-    near = np.linspace(-0.1, 0.1, 800)[:, None]
+    near = np.linspace(-0.1, 0.1, 200 * LANES)[:, None]
     for more in ([], [[-1.0]], [[-2.5]]):
         code = _Counted(knee._solve)
         with monkeypatch.context() as patched:
             patched.setitem(vars(knee), "_solve", code)
-            found.append(knee.at(np.concatenate([near, np.reshape(more, (-1, 1))])).q[:800])
+            found.append(knee.at(np.concatenate([near, np.reshape(more, (-1, 1))])).q[: len(near)])
         worked.append(code.columns)
     assert worked[1] < 1.5 * worked[0]  # all at the pace of the farthest are 4.4 times as many
     assert worked[2] < 4.0 * worked[0]  # it is tried with 16 times as many steps

@@ -35,8 +35,8 @@ def test_rows_that_take_another_branch_are_named() -> None:
     (x,) = tape.inputs(0, np.array([0.5]), (0,))
     root = call("sqrt", x) if x > 0.0 else 0.0
     out = np.empty((2, LANES))
-    VectorCode(Recording(tape, 1, (root,)))(np.array([[4.0, -1.0, 0.0, np.nan]]), out)
-    assert out[1].tolist() == [1.0, 0.0, 0.0, 0.0]
+    VectorCode(Recording(tape, 1, (root,)))(np.resize([4.0, -1.0, 0.0, np.nan], (1, LANES)), out)
+    assert out[1].tolist() == [1.0, 0.0, 0.0, 0.0] * (LANES // 4)
     assert out[0, 0] == 2.0
 
 
