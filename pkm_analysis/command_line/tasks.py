@@ -250,9 +250,8 @@ def _proved_errors(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps
     def tell(share: float, boxes: int) -> None:
         sweeps.note = f"proved in {100.0 * share:.1f} %, {boxes} boxes"
 
-    return room.prove_pose_error(
-        analysis.robot, analysis.box(ranges), tolerances, bounds[0].in_si("m"), given.resolution, given.most_boxes, tell
-    )
+    search = {"resolution": given.resolution, "most_boxes": given.most_boxes, "progress": tell}
+    return room.prove_pose_error(analysis.robot, analysis.box(ranges), tolerances, bounds[0].in_si("m"), **search)
 
 
 def _outside(analysis: Analysis, found: Proof) -> list[str]:

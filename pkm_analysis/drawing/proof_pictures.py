@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pkm_analysis.errors.allocation import Allocation
-    from pkm_analysis.errors.certified_errors import ProvedErrors
     from pkm_analysis.errors.error_budget import ErrorBudget, SampledErrors
 
 
@@ -47,13 +46,13 @@ def proof_picture(found: Proof) -> Figure:
     return figure
 
 
-def _keys(refuted: bool, undecided: bool = False) -> list[Any]:
+def _keys(refuted: bool) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     handles: list[Any] = [Patch(fc=PROVED, ec="white", label="proved"), Patch(fc=OPEN, ec="white", label="undecided")]
     if refuted:
-        handles[1 + undecided :] = [Patch(fc=UNSEEN, ec="white", label="not decided before it was refuted")]
+        handles[1:] = [Patch(fc=UNSEEN, ec="white", label="not decided before it was refuted")]
         handles.append(Line2D([], [], color=REFUTED, marker="X", ls="", ms=9, label="refuted here"))
     return handles
 
@@ -68,7 +67,9 @@ def _draw_boxes(axes: Axes, boxes: Array, colour: str) -> None:
 
 def parameters_of(part: Part, point: Array) -> Array:
     """The domain's point (k,) that is nearest to task coordinates (c,)."""
-    return np.asarray(np.linalg.lstsq(part.domain.directions, point - part.domain.origin, rcond=None)[0])
+    known = np.isfinite(part.domain.origin)  # the others follow
+    found = np.linalg.lstsq(part.domain.directions[known], (point - part.domain.origin)[known], rcond=None)
+    return np.asarray(found[0])
 
 
 def _pivot(found: Proof) -> Array:
@@ -178,24 +179,6 @@ def sampled_picture(found: SampledErrors) -> Figure:
     axes.axvline(1e3 * found.quantile(0.95)[0], color=INK, linestyle="--", label="95 % of the machines")
     axes.set(xlabel="largest position error of a machine [mm]", ylabel="machines")
     grid(axes, key=True)
-    return figure
-
-
-def proved_errors_picture(found: ProvedErrors) -> Figure:
-    """Boxes that are proved and undecided, over the first two coordinates that vary."""
-    figure = sheet(6.5, 5.5)
-    axes = figure.subplots()
-    varies = [k for k in range(len(found.labels)) if found.domain[k, 1] > found.domain[k, 0]]
-    first, second = (varies + varies)[:2]
-    for boxes, colour in ((found.proved_boxes, PROVED), (found.open_boxes, OPEN)):
-        _draw_boxes(axes, boxes[:, [first, second]], colour)
-    if found.point is not None:
-        axes.plot(*found.point[[first, second]], "X", color=REFUTED, mec="white", ms=11, zorder=6, clip_on=False)
-    names = [f"{found.labels[k]} [{found.units[k]}]" for k in (first, second)]
-    axes.set(xlim=found.domain[first], ylim=found.domain[second], xlabel=names[0], ylabel=names[1])
-    axes.set_facecolor(UNSEEN)
-    legend(figure, _keys(found.point is not None, len(found.open_boxes) > 0), 4)
-    grid(axes)
     return figure
 
 

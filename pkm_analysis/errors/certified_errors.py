@@ -17,34 +17,37 @@ machines whose loops close.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
-from pkm_analysis.errors.enclosed_graph import Enclosed, EnclosedGraph, EnclosedRods, rods_of
+from pkm_analysis.errors.enclosed_graph import EnclosedGraph, EnclosedRods, rods_of
 from pkm_analysis.errors.error_budget import ErrorModel, Machine, grown, plays_of
 from pkm_analysis.errors.tolerances import Tolerances
-from pkm_analysis.plottable import Plottable
-from pkm_analysis.requirements.grammar import shown
+from pkm_analysis.proof.halving import Proof, Refutation, Search, Settings, Stretch
+from pkm_analysis.proof.matrices import FLOOR, Ball, fixed_point
+from pkm_analysis.requirements.grammar import POSE_ERROR
+from pkm_analysis.requirements.quantity import Quantity, Requirement
 from pkm_description.mechanism import Array
 from pkm_description.rotations import transform_from_pose
 from pkm_kinematics.geometric_parameters import GeometricParameters
 from pkm_kinematics.graph_model import GraphModel
 from pkm_kinematics.status import closes
 
-AT_ONCE = 256  # boxes
+if TYPE_CHECKING:
+    from typing import Unpack
+
+TRIED = 16  # poses of boxes that do not yield, for a counterexample
 GUESSES = 6  # of the radius of an enclosure
 WIDER = 1.3
-FLOOR = 1e-6  # of the largest part of a bound
 FACE = 8  # cells along the side of a cube's face
 COVERED = np.cos(np.sqrt(2.0) / FACE)  # of a vector's length: its part along the nearest of the directions, at least
-PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
 
 
 def _directions() -> Array:
@@ -60,113 +63,67 @@ DIRECTIONS = _directions()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProvedErrors(Plottable):
+class ProvedErrors(Proof):
     """Whether no pose of a box is missed by more than a bound [m].
 
-    `largest` [m] is what is proved of those boxes that yielded, `point` (c,) task coordinates of a pose that a machine
-    within the tolerances, `machine`, misses by more, by `missed`; `open_boxes` (k, c, 2) are undecided, `share` is what
-    is proved.
+    `largest` [m] is what is proved of those boxes that yielded; the point is missed by `missed` [m] by a machine within
+    the tolerances, `machine`.
     """
 
-    _picture: ClassVar[str] = "proof_pictures.proved_errors_picture"
-
-    robot: str
-    verdict: str
     bound: float
     largest: float
-    share: float
-    boxes: int
-    seconds: float
-    labels: tuple[str, ...]
-    units: tuple[str, ...]
-    domain: Array
-    proved_boxes: Array
-    open_boxes: Array
-    point: Array | None
     missed: float
-    machine: Machine | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether it is proved."""
-        return self.verdict == PROVED
+    machine: Machine | None
 
     def _summary(self) -> str:
-        asked, cost = f"pose_error < {1e3 * self.bound:g} mm", f"({self.boxes} boxes, {self.seconds:.2g} s)"
-        if self.point is not None:
-            there = ", ".join(
-                f"{name} {shown(x, unit, 6)}" for name, x, unit in zip(self.labels, self.point, self.units, strict=True)
-            )
-            return f"refuted: a machine within the tolerances misses the pose at {there} by {1e3 * self.missed:.4g} mm"
-        if self.ok:
-            return f"proved everywhere: {asked}; at most {1e3 * self.largest:.4g} mm {cost}"
-        return f"undecided in {len(self.open_boxes)} boxes: {asked}; proved in {100.0 * self.share:.4g} % {cost}"
+        if self.machine is not None:
+            return f"{super()._summary()}: a machine within the tolerances misses it by {1e3 * self.missed:.4g} mm"
+        return super()._summary() + f"; at most {1e3 * self.largest:.4g} mm" * self.ok
 
     def to_dict(self) -> dict[str, Any]:
         """The answer, for JSON, in m and rad."""
-        return {
-            **self._plain("robot", "verdict", "bound", "largest", "share", "boxes", "seconds", "labels", "missed"),
-            "point": None if self.point is None else dict(zip(self.labels, self.point.tolist(), strict=True)),
-            "machine": None if self.machine is None else self.machine.to_dict(),
-            "undecided_boxes": self.open_boxes.tolist(),
-        }
+        machine = None if self.machine is None else self.machine.to_dict()
+        own = {"robot": self.task.kinematics.mechanism.name, "labels": self.task.labels, "machine": machine}
+        return {**super().to_dict(), **own, **self._plain("bound", "largest", "missed"), "share": self.share}
 
 
 def prove_pose_error(
-    robot: Robot,
-    domain: Domain,
-    tolerances: Tolerances,
-    bound: float,
-    resolution: float = 0.01,
-    most_boxes: int = 20_000,
-    progress: Callable[[float, int], None] = lambda share, boxes: None,
+    robot: Robot, domain: Domain, tolerances: Tolerances, bound: float, **settings: Unpack[Settings]
 ) -> ProvedErrors:
-    """Whether machines within tolerances miss no pose of a box by more than `bound` [m], with drives as drawn.
+    """Whether machines within tolerances miss no pose of a box by more than `bound` [m], with drives as drawn."""
+    search = _Search(robot, tolerances, bound, **settings)
+    proof = search.answer([Stretch(domain, np.zeros((0, len(robot.coordinates.all))))])
+    own = bound, search.largest, search.missed, search.machine
+    return ProvedErrors(*(getattr(proof, one.name) for one in fields(proof)), *own)
 
-    Boxes are halved down to `resolution` of the whole one's sides.
-    """
-    began = time.monotonic()
-    task = robot.coordinates
-    enclosure = _Enclosure(robot, tolerances)
-    lower, upper = domain.bounds(np.stack((domain.lower, domain.upper), axis=1)[None])[0].T
-    varies = upper > lower
-    todo, done, left = [np.stack((lower, upper), axis=1)], [], []
-    boxes, proved, largest = 0, 0.0, 0.0
-    least = resolution * np.where(varies, upper - lower, 1.0)
-    point, missed, machine = None, 0.0, None
-    while todo and boxes < most_boxes and point is None:
-        part = np.array([todo.pop() for _ in range(min(AT_ONCE, len(todo)))])
-        boxes += len(part)
-        found = enclosure.errors(task, 0.5 * (part[:, :, 0] + part[:, :, 1]), 0.5 * (part[:, :, 1] - part[:, :, 0]))
-        good = found <= bound
-        sides = (part[:, :, 1] - part[:, :, 0])[:, varies] / (upper - lower)[varies]
-        sizes = sides.prod(axis=1)
-        proved += float(sizes[good].sum())
-        largest = max(largest, float(found[good].max(initial=0.0)))
-        done += list(part[good])
-        centres = 0.5 * (part[~good, :, 0] + part[~good, :, 1])
-        if len(centres):
-            k, missed, machine = enclosure.counterexample(task, centres, bound)
-            if k is not None:
-                point = centres[k]
-        for box in part[~good]:
-            side = np.where(varies, (box[:, 1] - box[:, 0]) / np.where(least > 0.0, least, 1.0), 0.0)
-            at = int(np.argmax(side))
-            if side[at] <= 1.0:
-                left.append(box)
-                continue
-            cut = 0.5 * (box[at, 0] + box[at, 1])
-            one, other = box.copy(), box.copy()
-            one[at, 1], other[at, 0] = cut, cut
-            todo += [one, other]
-        progress(proved, boxes)
-    left += todo
-    verdict = REFUTED if point is not None else UNDECIDED if left else PROVED
-    return ProvedErrors(
-        robot.mechanism.name, verdict, bound, largest, proved, boxes, time.monotonic() - began, task.labels,
-        tuple(c.unit for c in task.all), np.stack((lower, upper), axis=1), np.array(done).reshape(-1, len(lower), 2),
-        np.array(left).reshape(-1, len(lower), 2), point, missed, machine,
-    )  # fmt: skip
+
+class _Search(Search):
+    """Branch and bound of the pose error, whose bounds and counterexamples are those of `_Enclosure`."""
+
+    def __init__(self, robot: Robot, tolerances: Tolerances, bound: float, **settings: Unpack[Settings]) -> None:
+        text = f"{POSE_ERROR} < {1e3 * bound:g} mm"
+        error = Quantity(POSE_ERROR, "m", "by how much machines within tolerances miss a pose", lambda b: b.poses[:, 0])
+        super().__init__(robot, (Requirement(error, bound, False, text),), **settings)
+        self.enclosure, self.bound = _Enclosure(robot, tolerances), bound
+        self.largest, self.missed, self.machine = 0.0, 0.0, None
+
+    def prepare(self, domain: Domain) -> None:
+        """Nothing is recorded."""
+
+    def bounds(self, domain: Domain, boxes: Array, asked: NDArray[np.bool_]) -> Array:
+        """Of the one requirement."""
+        lower, upper = np.moveaxis(domain.bounds(boxes), -1, 0)
+        errors = self.enclosure.errors(domain.task, 0.5 * (lower + upper), 0.5 * (upper - lower))
+        self.largest = max(self.largest, float(errors[errors < self.bound].max(initial=0.0)))
+        return self.bound - errors[:, None]
+
+    def attempt(self, coordinates: Array) -> Refutation | None:
+        """A pose among some of the coordinates (n, c), once bounds have not proved them all."""
+        if not (self.done and len(coordinates)):
+            return None
+        some = coordinates[np.unique(np.linspace(0, len(coordinates) - 1, TRIED).astype(np.int64))]
+        k, self.missed, self.machine = self.enclosure.counterexample(self.robot.coordinates, some, self.bound)
+        return None if k is None else Refutation(some[k], str(self.wanted[0]), self.bound - self.missed)
 
 
 class _Enclosure:
@@ -203,9 +160,7 @@ class _Enclosure:
             self.passive, self.joints = self.passive[:0], drives
         self.unknown = np.concatenate((self.passive, self.model.size + np.arange(6)))
 
-    def _derivatives(
-        self, q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array
-    ) -> tuple[Enclosed, list[Enclosed]]:
+    def _derivatives(self, q: Ball, position: Ball, attitude: Ball, shifts: Array) -> tuple[Ball, list[Ball]]:
         if self.rods is not None:
             return EnclosedRods(self.model, self.rods, q, position, attitude, shifts).derivatives()
         return EnclosedGraph(self.model, q, position, attitude, shifts).derivatives()
@@ -236,13 +191,13 @@ class _Enclosure:
             steps += np.abs(along) * np.nan_to_num(half[:, k, None])
         return steps, np.nan_to_num(half[:, ~slides]).sum(axis=1)
 
-    def _platform(self, frames: Array, reach: Array, angle: Array) -> tuple[Enclosed, Enclosed]:
+    def _platform(self, frames: Array, reach: Array, angle: Array) -> tuple[Ball, Ball]:
         R = frames[:, :3, :3]
         radius = np.abs(R).sum(axis=1, keepdims=True) * angle[:, None, None]
-        turns = Enclosed(R, np.minimum(np.broadcast_to(radius, R.shape), 2.0 * np.minimum(angle, 1.0)[:, None, None]))
-        return Enclosed(frames[:, :3, 3], reach), turns
+        turns = Ball(R, np.minimum(np.broadcast_to(radius, R.shape), 2.0 * np.minimum(angle, 1.0)[:, None, None]))
+        return Ball(frames[:, :3, 3], reach), turns
 
-    def _joints_over(self, q: Array, frames: Array, reach: Array, angle: Array) -> tuple[Array, Enclosed]:
+    def _joints_over(self, q: Array, frames: Array, reach: Array, angle: Array) -> tuple[Array, Ball]:
         """Enclosures of the drawing's joint coordinates over boxes of poses, and for which rows (n,) there is one."""
         size = self.model.size
         motion = np.concatenate((reach, np.repeat(angle[:, None], 3, axis=1)), axis=1)
@@ -254,19 +209,19 @@ class _Enclosure:
             if not len(at):
                 break
             position, attitude = self._platform(frames[at], reach[at], angle[at])
-            J, _ = self._derivatives(Enclosed(q[at], radius[at]), position, attitude, still)
-            Jq, Jx = J.part(..., self.joints), J.part(..., slice(size, None))
+            J, _ = self._derivatives(Ball(q[at], radius[at]), position, attitude, still)
+            Jq, Jx = J[..., self.joints], J[..., size:]
             C = np.linalg.pinv(Jq.middle)
             b = np.einsum("nij,nj->ni", np.abs(C @ Jx.middle) + np.abs(C) @ Jx.radius, motion[at])
-            e = _bounded(np.eye(len(self.joints)) - C @ Jq.middle, np.abs(C) @ Jq.radius, b)
+            e = _bounded(np.abs(np.eye(len(self.joints)) - C @ Jq.middle) + np.abs(C) @ Jq.radius, b)
             inside = (e <= radius[at][:, self.joints]).all(axis=1) & np.isfinite(e).all(axis=1) & (guess > 0)
             ok[at[inside]] = True
             wider = radius[at[~inside]]
             wider[:, self.joints] = np.where(np.isfinite(e), WIDER * e, 10.0)[~inside] + 1e-12
             radius[at[~inside]] = wider
-        return ok, Enclosed(q[ok], radius[ok])
+        return ok, Ball(q[ok], radius[ok])
 
-    def _off(self, q: Enclosed, frames: Array, reach: Array, angle: Array) -> Array:
+    def _off(self, q: Ball, frames: Array, reach: Array, angle: Array) -> Array:
         """Upper bounds (n,) of the position error where joints and platform of the drawing are enclosed."""
         n = len(q.middle)
         e = np.zeros((n, len(self.unknown)))
@@ -275,7 +230,7 @@ class _Enclosure:
             at = np.flatnonzero(~ok)
             if not len(at):
                 break
-            wide = Enclosed(q.middle[at], q.radius[at].copy())
+            wide = Ball(q.middle[at], q.radius[at].copy())
             wide.radius[:, self.passive] += e[at, : len(self.passive)]
             wide.radius[:, self.drives] += self.sensors
             moved = e[at, len(self.passive) :]
@@ -284,11 +239,9 @@ class _Enclosure:
             )
             J, by_place = self._derivatives(wide, position, attitude, self.shifts)
             # The mean of J along the way from the drawing: radii grow convexly with it, from those of the poses alone.
-            first, _ = self._derivatives(
-                q.part(at), *self._platform(frames[at], reach[at], angle[at]), 0.0 * self.shifts
-            )
-            J = Enclosed(J.middle, 0.5 * (J.radius + first.radius + np.abs(J.middle - first.middle)))
-            Ju, Ja = J.part(..., self.unknown), J.part(..., self.drives)
+            first, _ = self._derivatives(q[at], *self._platform(frames[at], reach[at], angle[at]), 0.0 * self.shifts)
+            J = Ball(J.middle, 0.5 * (J.radius + first.radius + np.abs(J.middle - first.middle)))
+            Ju, Ja = J[..., self.unknown], J[..., self.drives]
             C = np.linalg.pinv(Ju.middle)
             b = np.einsum("nij,j->ni", np.abs(C @ Ja.middle) + np.abs(C) @ Ja.radius, self.sensors)
             rows = C[:, len(self.passive) : len(self.passive) + 3]
@@ -301,13 +254,13 @@ class _Enclosure:
                 moving = effect[:, len(self.passive) : len(self.passive) + 3]
                 along += t * np.linalg.norm(np.einsum("di,nik->ndk", DIRECTIONS, moving), axis=2)
                 beside += t * np.einsum("nij,nj->ni", np.abs(rows), spread)
-            off, radius = np.eye(len(self.unknown)) - C @ Ju.middle, np.abs(C) @ Ju.radius
-            found = _bounded(off, radius, b)
+            R = np.abs(np.eye(len(self.unknown)) - C @ Ju.middle) + np.abs(C) @ Ju.radius
+            found = _bounded(R, b)
             inside = (found <= e[at]).all(axis=1) & np.isfinite(found).all(axis=1) & (guess > 0)
             good = at[inside]
             ok[good] = True
             moved_rows = slice(len(self.passive), len(self.passive) + 3)
-            rest = np.einsum("nij,nj->ni", (np.abs(off) + radius)[inside][:, moved_rows], found[inside])
+            rest = np.einsum("nij,nj->ni", R[inside][:, moved_rows], found[inside])
             each = along[inside] + (beside[inside] + rest) @ np.abs(DIRECTIONS).T
             box = np.linalg.norm(found[inside][:, moved_rows], axis=1)
             bounds[good] = np.minimum(each.max(axis=1) / COVERED, box) * (1.0 + 1e-9)
@@ -325,7 +278,7 @@ class _Enclosure:
             for place, across, size in plays_of(self.model, self.tolerances).values()
         ]
 
-    def _sources(self, by_place: list[Enclosed]) -> Iterator[tuple[Array, Array, float]]:
+    def _sources(self, by_place: list[Ball]) -> Iterator[tuple[Array, Array, float]]:
         """Of each error: the gaps (n, m, k) by its components, how far these are from it (n, m), and its size.
 
         A parameter has one component; a joint with clearance is anywhere in a ball, or in a disc across its axis.
@@ -337,7 +290,7 @@ class _Enclosure:
                 spread += by_place[k].radius @ np.abs(one.weights[k])
             yield total[:, :, None], spread, t
         for place, across, t in self.plays:
-            part = by_place[place].part(..., slice(0, 3))
+            part = by_place[place][..., :3]
             yield part.middle @ across, np.linalg.norm(part.radius, axis=2), t
 
     def counterexample(self, task: Any, centres: Array, bound: float) -> tuple[int | None, float, Machine | None]:
@@ -363,19 +316,7 @@ class _Enclosure:
         return None, 0.0, None
 
 
-def _bounded(off: Array, radius: Array, b: Array) -> Array:
-    """The least e (n, k) with e >= b + R e for R = |off| + radius (n, k, k); infinite where there is none."""
-    R = np.abs(off) + radius
+def _bounded(R: Array, b: Array) -> Array:
+    """Nearly the least e (n, k) with e >= b + R e for R (n, k, k); infinite where there is none."""
     b = np.maximum(b, FLOOR * b.max(axis=1, keepdims=True))  # of what hardly moves, rounding would be all there is
-    k = R.shape[1]
-    with np.errstate(all="ignore"):
-        shrinks = np.abs(np.linalg.eigvals(np.nan_to_num(R, posinf=1e6))).max(axis=1) < 0.95
-        e = np.full(b.shape, np.inf)
-        if shrinks.any():
-            e[shrinks] = np.linalg.solve(np.eye(k) - R[shrinks], b[shrinks][:, :, None])[:, :, 0]
-            e[shrinks] *= 1.0 + 1e-9
-            held = b[shrinks] * (1.0 + 1e-12) + np.einsum("nij,nj->ni", R[shrinks], e[shrinks]) <= e[shrinks] + 1e-300
-            e[shrinks] = np.where(
-                held.all(axis=1, keepdims=True) & (e[shrinks] >= 0.0).all(axis=1, keepdims=True), e[shrinks], np.inf
-            )
-    return e
+    return fixed_point(R, b[:, :, None])[:, :, 0] * (1.0 + 1e-9)

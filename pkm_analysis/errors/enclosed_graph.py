@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loops of a mechanism over boxes: where every body can be, and all derivatives of the loops, as intervals.
 
-An interval is a middle and a radius, arrays of one shape; products round outward by `ROUNDING` of their size, more
-than the rounding errors of all products behind them. Rows are those of many boxes at once. The gap of a loop is taken
-in base axes, in which what the two sides do keeps apart.
+Rows are those of many boxes at once. The gap of a loop is taken in base axes, in which what the two sides do keeps
+apart.
 
 Where every loop ends a rod between a universal joint and a ball, `EnclosedRods` asks for the rods' lengths alone: the
 passive angles, whose intervals widen all that depends on them, are then no unknowns.
@@ -13,44 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from pkm_analysis.proof.matrices import Ball
 from pkm_description.joint_geometry import frame_along
 from pkm_description.mechanism import Array, JointType, Loop, LoopType
 from pkm_description.rotations import rotation_from_vector, skew
 from pkm_kinematics.graph_model import ORIGIN, PREDECESSOR, RATIO, SUCCESSOR, GraphModel
 
-ROUNDING = 1e-13
+ROUNDING = 1e-13  # of a term: more than the rounding of a sum of hundreds
 TURNING = {JointType.REVOLUTE, JointType.CONTINUOUS}
-
-
-class Enclosed(NamedTuple):
-    """All values within `radius` of `middle`, elementwise."""
-
-    middle: Array
-    radius: Array
-
-    def __add__(self, other: Enclosed) -> Enclosed:  # type: ignore[override]
-        """The sum."""
-        middle = self.middle + other.middle
-        return Enclosed(middle, (self.radius + other.radius) * (1.0 + ROUNDING) + ROUNDING * np.abs(middle))
-
-    def __sub__(self, other: Enclosed) -> Enclosed:
-        """The difference, of values that do not depend on each other."""
-        return self + Enclosed(-other.middle, other.radius)
-
-    def __matmul__(self, other: Enclosed) -> Enclosed:
-        """The matrix product."""
-        size = np.abs(self.middle)
-        middle = self.middle @ other.middle
-        radius = size @ other.radius + self.radius @ (np.abs(other.middle) + other.radius)
-        return Enclosed(middle, radius * (1.0 + ROUNDING) + ROUNDING * (size @ np.abs(other.middle)))
-
-    def part(self, *at: object) -> Enclosed:
-        """Some of the entries."""
-        return Enclosed(self.middle[at], self.radius[at])  # type: ignore[index]
 
 
 @dataclass(frozen=True)
@@ -63,34 +35,28 @@ class End:
     sign: float
     link: int
     place: int
-    point: Enclosed
+    point: Ball
     own: bool
-    arm: Enclosed | None = None
+    arm: Ball | None = None
 
 
-def exact(values: Array) -> Enclosed:
-    """Values without a radius."""
-    return Enclosed(np.asarray(values), np.zeros(np.shape(values)))
-
-
-def crossed(one: Enclosed, other: Enclosed) -> Enclosed:
+def crossed(one: Ball, other: Ball) -> Ball:
     """Cross products (..., 3)."""
-    K = Enclosed(skew(one.middle), np.abs(skew(one.radius)))
-    found = K @ other.part(..., None)
-    return found.part(..., 0)
+    K = Ball(skew(one.middle), np.abs(skew(one.radius)))
+    return (K @ other[..., None])[..., 0]
 
 
-def dotted(one: Enclosed, other: Enclosed) -> Enclosed:
+def dotted(one: Ball, other: Ball) -> Ball:
     """Inner products (...) of vectors (..., 3)."""
-    return (one.part(..., None, slice(None)) @ other.part(..., None)).part(..., 0, 0)
+    return (one[..., None, :] @ other[..., None])[..., 0, 0]
 
 
-def turned(axis: Array, angle: Array, width: Array) -> Enclosed:
+def turned(axis: Array, angle: Array, width: Array) -> Ball:
     """Rotations (n, 3, 3) about a fixed axis (3,) by angles (n,) +- width (n,)."""
     K = np.abs(skew(axis))
     middle = rotation_from_vector(axis * angle[:, None])
     beside = width[:, None, None] * K + 0.5 * (width**2)[:, None, None] * (K @ K)
-    return Enclosed(middle, np.abs(middle) @ beside + ROUNDING)
+    return Ball(middle, np.abs(middle) @ beside + ROUNDING)
 
 
 class EnclosedGraph:
@@ -101,40 +67,40 @@ class EnclosedGraph:
     the first is its relative change.
     """
 
-    def __init__(self, model: GraphModel, q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array) -> None:
+    def __init__(self, model: GraphModel, q: Ball, position: Ball, attitude: Ball, shifts: Array) -> None:
         self.model, self.q, n = model, q, len(q.middle)
         self.off = np.zeros(len(model.joints))  # relative, of what gears make of each joint's coordinate
         for place, joints in model.geared.items():
             self.off[joints] += (1.0 + self.off[joints]) * shifts[place, 0]
         self.frames = [_displaced(model.frames[k], *shifts[k]) for k in range(len(model.places))]
-        still = exact(np.tile(np.eye(3), (n, 1, 1))), exact(np.zeros((n, 3)))
-        self.bodies: dict[int, tuple[Enclosed, Enclosed]] = {0: still}
+        still = Ball.exactly(np.tile(np.eye(3), (n, 1, 1))), Ball.exactly(np.zeros((n, 3)))
+        self.bodies: dict[int, tuple[Ball, Ball]] = {0: still}
         self.moved = attitude, position
-        self.arms: dict[int, Enclosed] = {}  # of bodies on a free platform: from its origin
+        self.arms: dict[int, Ball] = {}  # of bodies on a free platform: from its origin
         if model.free_platform:
             self.bodies[model.platform] = self.moved
             self.arms[model.platform] = still[1]
-        self.axes: list[tuple[int, int, bool, Enclosed, Enclosed]] = []  # joint, column, slides, axis, point
+        self.axes: list[tuple[int, int, bool, Ball, Ball]] = []  # joint, column, slides, axis, point
         for k, joint in enumerate(model.joints):
             if model.links[joint.parent] not in self.bodies or not self.places_joint(k):
                 continue
             self._joint(k, model.links[joint.parent], model.links[joint.child], q)
 
-    def _joint(self, k: int, parent: int, child: int, q: Enclosed) -> None:
+    def _joint(self, k: int, parent: int, child: int, q: Ball) -> None:
         """Where a joint's child is, and the axes that move it, by the rate of their coordinate."""
         R, p = self._at(parent, k)
         arm = self._arm(parent, k)
         for step in self.model.steps[k]:
             middle, radius = step.factor * q.middle[:, step.column] + step.offset, q.radius[:, step.column]
             radius = abs(step.factor) * (radius + self.off[k] * (np.abs(q.middle[:, step.column]) + radius))
-            axis = _applied(R, step.axis)
-            spread = axis.radius + self.off[k] * (np.abs(axis.middle) + axis.radius)
-            rate = Enclosed(step.factor * axis.middle, abs(step.factor) * spread)
+            axis = R @ Ball.exactly(step.axis)
+            spread = axis.radius + ROUNDING + self.off[k] * (np.abs(axis.middle) + axis.radius)
+            rate = Ball(step.factor * axis.middle, abs(step.factor) * spread)
             self.axes.append((k, step.column, step.slides, rate, p))
             if step.slides:
                 reach = np.abs(axis.middle) * radius[:, None]
-                reach = reach + axis.radius * (np.abs(middle) + radius)[:, None]
-                along = Enclosed(axis.middle * middle[:, None], reach)
+                reach = reach + (axis.radius + ROUNDING) * (np.abs(middle) + radius)[:, None]
+                along = Ball(axis.middle * middle[:, None], reach)
                 p = p + along
                 arm = None if arm is None else arm + along
             else:
@@ -147,23 +113,23 @@ class EnclosedGraph:
         """Whether what a joint carries is needed."""
         return True
 
-    def _at(self, link: int, place: int) -> tuple[Enclosed, Enclosed]:
+    def _at(self, link: int, place: int) -> tuple[Ball, Ball]:
         R, p = self.bodies[link]
-        return R @ self.frames[place].part(slice(0, 3), slice(0, 3)), p + self._reach(link, place)
+        return R @ self.frames[place][:3, :3], p + self._reach(link, place)
 
-    def _reach(self, link: int, place: int) -> Enclosed:
+    def _reach(self, link: int, place: int) -> Ball:
         R = self.bodies[link][0]
-        return (R @ self.frames[place].part(slice(0, 3), slice(3, 4))).part(..., 0)
+        return (R @ self.frames[place][:3, 3:4])[..., 0]
 
-    def _arm(self, link: int, place: int) -> Enclosed | None:
+    def _arm(self, link: int, place: int) -> Ball | None:
         """From the origin of a free platform to a place on a body that it carries; None for other bodies."""
         return self.arms[link] + self._reach(link, place) if link in self.arms else None
 
-    def derivatives(self) -> tuple[Enclosed, list[Enclosed]]:
+    def derivatives(self) -> tuple[Ball, list[Ball]]:
         """Of the gaps (n, m, size + 6) by coordinates and the platform, and (n, m, 6) by each place's displacement."""
         model = self.model
-        rows: list[Enclosed] = []
-        by_place: list[list[Enclosed]] = [[] for _ in model.places]
+        rows: list[Ball] = []
+        by_place: list[list[Ball]] = [[] for _ in model.places]
         for loop in model.loops:
             first, second = model.links[loop.predecessor], model.links[loop.successor]
             here, there = model.place_at[loop.name, PREDECESSOR], model.place_at[loop.name, SUCCESSOR]
@@ -173,7 +139,7 @@ class EnclosedGraph:
             across = _held_directions(loop)
             kept, one = None, End(-1.0, first, here, p1, True, self._arm(first, here))
             if across is not None:  # in directions of the first body, its point at the other end counts
-                kept = _transposed(_applied(R1, across.T))
+                kept = (R1 @ Ball.exactly(across.T)).T
                 one = End(-1.0, first, here, p2, False, None if one.arm is None else p2 - self.moved[1])
             ends = (End(1.0, second, there, p2, True, self._arm(second, there)), one)
             rows.append(_along(kept, self._by_rates(ends, pairs)))
@@ -183,49 +149,49 @@ class EnclosedGraph:
             self._held(rows, by_place)
         return _stacked(rows), [_stacked(parts) for parts in by_place]
 
-    def _held(self, rows: list[Enclosed], by_place: list[list[Enclosed]]) -> None:
+    def _held(self, rows: list[Ball], by_place: list[list[Ball]]) -> None:
         """A platform that hangs on a limb is where the one that is given is: six rows more."""
         model, attitude = self.model, self.moved[0]
         R, p = self.bodies[model.platform]
         pairs = _turned_together(R, attitude)
         ends = (End(1.0, model.platform, -1, p, True),)
         J = self._by_rates(ends, pairs)
-        for at, unit in enumerate(map(exact, np.eye(3)), start=model.size):
+        for at, unit in enumerate(map(Ball.exactly, np.eye(3)), start=model.size):
             _put(J, at, -1.0, unit, None, pairs)
-            _put(J, at + 3, -1.0, exact(np.zeros(3)), unit, pairs)
+            _put(J, at + 3, -1.0, Ball.exactly(np.zeros(3)), unit, pairs)
         rows.append(J)
         for k, place in enumerate(model.places):
             by_place[k].append(self._by_place(k, place.side, ends, pairs))
 
-    def _by_rates(self, ends: Sequence[End], pairs: list[Enclosed]) -> Enclosed:
+    def _by_rates(self, ends: Sequence[End], pairs: list[Ball]) -> Ball:
         """Derivative (n, m, size + 6) of a loop's gaps by coordinates and the platform."""
         model, n = self.model, len(ends[0].point.middle)
-        J = Enclosed(*(np.zeros((n, 3 + len(pairs), model.size + 6)) for _ in range(2)))
+        J = Ball(*(np.zeros((n, 3 + len(pairs), model.size + 6)) for _ in range(2)))
         for end in ends:
             for k, at, slides, axis, point in self.axes:
                 if model.carried[end.link, k]:
                     linear = axis if slides else crossed(axis, end.point - point)
                     _put(J, at, end.sign, linear, None if slides else axis, pairs)
             if end.arm is not None:
-                for at, unit in enumerate(map(exact, np.eye(3)), start=model.size):
+                for at, unit in enumerate(map(Ball.exactly, np.eye(3)), start=model.size):
                     _put(J, at, end.sign, unit, None, pairs)
                     _put(J, at + 3, end.sign, crossed(unit, end.arm), unit, pairs)
         return J
 
-    def _directions(self, loop: Loop, R1: Enclosed, R2: Enclosed) -> list[Enclosed]:
+    def _directions(self, loop: Loop, R1: Ball, R2: Ball) -> list[Ball]:
         """For each row of directions, image x fixed: what an angular velocity is multiplied by."""
         if loop.type is LoopType.SPHERICAL:
             return []
         if loop.type in (LoopType.PRISMATIC, LoopType.FIXED):
             return _turned_together(R2, R1)
-        image = _applied(R2, loop.axis2)
+        image = R2 @ Ball.exactly(loop.axis2)
         fixed = [loop.axis] if loop.type is LoopType.UNIVERSAL else list(frame_along(loop.axis).T[:2])
-        return [crossed(image, _applied(R1, one)) for one in fixed]
+        return [crossed(image, R1 @ Ball.exactly(one)) for one in fixed]
 
-    def _by_place(self, k: int, side: str, ends: Sequence[End], pairs: list[Enclosed]) -> Enclosed:
+    def _by_place(self, k: int, side: str, ends: Sequence[End], pairs: list[Ball]) -> Ball:
         """Derivative (n, m, 6) of a loop's gaps by a place's displacement."""
         model, n = self.model, len(ends[0].point.middle)
-        J = Enclosed(*(np.zeros((n, 3 + len(pairs), 6)) for _ in range(2)))
+        J = Ball(*(np.zeros((n, 3 + len(pairs), 6)) for _ in range(2)))
         if side == RATIO:
             return self._by_ratio(k, ends, pairs)
         link = model.links[model.places[k].link]
@@ -234,18 +200,18 @@ class EnclosedGraph:
             if not moves:
                 continue
             R, p = self._at(link, k)
-            before = self.bodies[link][0] @ exact(model.nominal[k][:3, :3])
+            before = self.bodies[link][0] @ Ball.exactly(model.nominal[k][:3, :3])
             still = end.own and side != ORIGIN
             for axis in range(3):
-                _put(J, axis, end.sign, before.part(..., axis), None, pairs)
-                about = R.part(..., axis)
-                linear = exact(np.zeros(3)) if still else crossed(about, end.point - p)
+                _put(J, axis, end.sign, before[..., axis], None, pairs)
+                about = R[..., axis]
+                linear = Ball.exactly(np.zeros(3)) if still else crossed(about, end.point - p)
                 _put(J, 3 + axis, end.sign, linear, about, pairs)
         return J
 
-    def _by_ratio(self, place: int, ends: Sequence[End], pairs: list[Enclosed]) -> Enclosed:
+    def _by_ratio(self, place: int, ends: Sequence[End], pairs: list[Ball]) -> Ball:
         """Derivative (n, m, 6) of a loop's gaps by a ratio: the rates of its joints times their coordinates."""
-        J = Enclosed(*(np.zeros((len(self.q.middle), 3 + len(pairs), 6)) for _ in range(2)))
+        J = Ball(*(np.zeros((len(self.q.middle), 3 + len(pairs), 6)) for _ in range(2)))
         for end in ends:
             for k, at, slides, axis, point in self.axes:
                 if k in self.model.geared[place] and self.model.carried[end.link, k]:
@@ -254,9 +220,9 @@ class EnclosedGraph:
                     _put(J, 0, end.sign, linear, None if slides else turn, pairs)
         return J
 
-    def times(self, vector: Enclosed, column: int) -> Enclosed:
+    def times(self, vector: Ball, column: int) -> Ball:
         """Vectors (n, 3) times a coordinate."""
-        return (vector.part(..., None) @ self.q.part(..., column, None, None)).part(..., 0)
+        return (vector[..., None] @ self.q[..., column, None, None])[..., 0]
 
 
 def _held_directions(loop: Loop) -> Array | None:
@@ -266,21 +232,17 @@ def _held_directions(loop: Loop) -> Array | None:
     return frame_along(loop.axis).T[:2] if loop.type in (LoopType.CYLINDRICAL, LoopType.PRISMATIC) else None
 
 
-def _along(directions: Enclosed | None, J: Enclosed) -> Enclosed:
+def _along(directions: Ball | None, J: Ball) -> Ball:
     """Derivatives whose first three rows are taken along directions (n, k, 3), if any."""
     if directions is None:
         return J
-    linear = directions @ J.part(slice(None), slice(0, 3))
-    return _stacked([linear, J.part(slice(None), slice(3, None))])
+    linear = directions @ J[:, :3]
+    return _stacked([linear, J[:, 3:]])
 
 
-def _turned_together(R: Enclosed, other: Enclosed) -> list[Enclosed]:
+def _turned_together(R: Ball, other: Ball) -> list[Ball]:
     """Rows of two rotations that are equal: each axis of one is across the next one of the other."""
-    return [crossed(R.part(..., k), other.part(..., k - 2)) for k in range(3)]
-
-
-def _transposed(R: Enclosed) -> Enclosed:
-    return Enclosed(np.swapaxes(R.middle, 1, 2), np.swapaxes(R.radius, 1, 2))
+    return [crossed(R[..., k], other[..., k - 2]) for k in range(3)]
 
 
 @dataclass(frozen=True)
@@ -331,7 +293,7 @@ class EnclosedRods(EnclosedGraph):
     """As `EnclosedGraph`, of a mechanism of rods: a gap is that between a rod's ends less its length, one row each."""
 
     def __init__(
-        self, model: GraphModel, rods: list[Rod], q: Enclosed, position: Enclosed, attitude: Enclosed, shifts: Array
+        self, model: GraphModel, rods: list[Rod], q: Ball, position: Ball, attitude: Ball, shifts: Array
     ) -> None:
         self._ends = {rod.centre for rod in rods}
         self.rods, self.q = rods, q
@@ -341,12 +303,12 @@ class EnclosedRods(EnclosedGraph):
         """Not what turns about a rod's centre."""
         return joint not in self._ends
 
-    def derivatives(self) -> tuple[Enclosed, list[Enclosed]]:
+    def derivatives(self) -> tuple[Ball, list[Ball]]:
         """Of the gaps (n, rods, size + 6) by drives and the platform, and (n, rods, 6) by each place's displacement."""
         model, n = self.model, len(self.q.middle)
         shape = (n, len(self.rods))
-        J = Enclosed(np.zeros((*shape, model.size + 6)), np.zeros((*shape, model.size + 6)))
-        places = [Enclosed(np.zeros((*shape, 6)), np.zeros((*shape, 6))) for _ in model.places]
+        J = Ball(np.zeros((*shape, model.size + 6)), np.zeros((*shape, model.size + 6)))
+        places = [Ball(np.zeros((*shape, 6)), np.zeros((*shape, 6))) for _ in model.places]
         for row, rod in enumerate(self.rods):
             loop = model.loops[rod.loop]
             body, ball = model.links[model.places[rod.centre].link], model.place_at[loop.name, SUCCESSOR]
@@ -366,86 +328,78 @@ class EnclosedRods(EnclosedGraph):
             self._length(J, places, row, rod, loop.name)
             for k in {rod.centre, ball, *(j for j, *_ in self.axes if model.carried[body, j])}:
                 before = self.bodies[model.links[model.places[k].link]][0]
-                axes = before @ exact(model.nominal[k][:3, :3])
+                axes = before @ Ball.exactly(model.nominal[k][:3, :3])
                 sign = 1.0 if k == ball else -1.0
                 turn, at_place = self._at(model.links[model.places[k].link], k)
                 for axis in range(3):
-                    _set(places[k], row, axis, dotted(n_, axes.part(..., axis)), sign)
+                    _set(places[k], row, axis, dotted(n_, axes[..., axis]), sign)
                     if k not in (rod.centre, ball):
-                        about = crossed(turn.part(..., axis), c - at_place)
+                        about = crossed(turn[..., axis], c - at_place)
                         _set(places[k], row, 3 + axis, dotted(n_, about), sign)
         return J, places
 
-    def _length(self, J: Enclosed, places: list[Enclosed], row: int, rod: Rod, loop: str) -> None:
+    def _length(self, J: Ball, places: list[Ball], row: int, rod: Rod, loop: str) -> None:
         """The rod's own length: by its drive, and by the places on it."""
         model = self.model
         end = model.place_at[loop, PREDECESSOR]
-        point = self.frames[end].part(slice(0, 3), 3)
+        point = self.frames[end][:3, 3]
         if rod.slide < 0:
-            own = _unit(point.part(None))
+            own = _unit(point[None])
         else:
             frame, axis = self.frames[rod.slide], model.joints[rod.slide].axis
-            q, off = self.q.part(..., rod.column, None), self.off[rod.slide]
-            reach = q.radius + off * (np.abs(q.middle) + q.radius)
-            inner = Enclosed(point.middle + q.middle * axis, point.radius + reach * np.abs(axis))
-            R = frame.part(slice(0, 3), slice(0, 3))
-            along = _unit((R @ inner.part(..., None)).part(..., 0) + frame.part(slice(0, 3), 3))  # before the slide
-            own = (_transposed(R.part(None)) @ along.part(..., None)).part(..., 0)  # in the slide's own axes
-            rate = Enclosed(axis, off * np.abs(axis))
+            q, off = self.q[..., rod.column, None], self.off[rod.slide]
+            reach = q.radius + (off + ROUNDING) * (np.abs(q.middle) + q.radius)
+            inner = Ball(point.middle + q.middle * axis, point.radius + reach * np.abs(axis))
+            R = frame[:3, :3]
+            along = _unit((R @ inner[..., None])[..., 0] + frame[:3, 3])  # before the slide
+            own = (R[None].T @ along[..., None])[..., 0]  # in the slide's own axes
+            rate = Ball(axis, off * np.abs(axis))
             _set(J, row, rod.column, dotted(own, rate), -1.0)
             for place, joints in model.geared.items():
                 if rod.slide in joints:
-                    along_axis = self.times(rate.part(None), rod.column)
+                    along_axis = self.times(rate[None], rod.column)
                     _set(places[place], row, 0, dotted(own, along_axis), -1.0)
             for k, unit in enumerate(np.eye(3)):
-                before = exact(model.nominal[rod.slide][:3, k])
+                before = Ball.exactly(model.nominal[rod.slide][:3, k])
                 _set(places[rod.slide], row, k, dotted(along, before), -1.0)
-                _set(places[rod.slide], row, 3 + k, dotted(own, crossed(exact(unit), inner)), -1.0)
+                _set(places[rod.slide], row, 3 + k, dotted(own, crossed(Ball.exactly(unit), inner)), -1.0)
         for k in range(3):
-            _set(places[end], row, k, dotted(own, exact(model.nominal[end][:3, k])), -1.0)
+            _set(places[end], row, k, dotted(own, Ball.exactly(model.nominal[end][:3, k])), -1.0)
 
 
-def _unit(vector: Enclosed) -> Enclosed:
+def _unit(vector: Ball) -> Ball:
     """Directions (n, 3): first order, and a bound of the second."""
     size = np.linalg.norm(vector.middle, axis=1, keepdims=True)
     spread = np.linalg.norm(vector.radius, axis=1, keepdims=True)
     least = np.maximum(size - spread, 1e-12)
     middle = vector.middle / size
     across = np.abs(np.eye(3) - middle[:, :, None] * middle[:, None, :])
-    return Enclosed(middle, (across @ vector.radius[..., None])[..., 0] / size + 2.0 * (spread / least) ** 2 + ROUNDING)
+    return Ball(middle, (across @ vector.radius[..., None])[..., 0] / size + 2.0 * (spread / least) ** 2 + ROUNDING)
 
 
-def _set(J: Enclosed, row: int, at: int | slice, value: Enclosed, sign: float = 1.0) -> None:
+def _set(J: Ball, row: int, at: int | slice, value: Ball, sign: float = 1.0) -> None:
     J.middle[:, row, at] += sign * value.middle
-    J.radius[:, row, at] += value.radius
+    J.radius[:, row, at] += value.radius + ROUNDING * np.abs(value.middle)
 
 
-def _applied(R: Enclosed, vector: Array) -> Enclosed:
-    """A fixed vector (3,) turned by rotations (n, 3, 3)."""
-    middle = R.middle @ vector
-    return Enclosed(middle, R.radius @ np.abs(vector) + ROUNDING * (np.abs(R.middle) @ np.abs(vector)))
-
-
-def _put(
-    J: Enclosed, column: int, sign: float, linear: Enclosed, angular: Enclosed | None, pairs: list[Enclosed]
-) -> None:
+def _put(J: Ball, column: int, sign: float, linear: Ball, angular: Ball | None, pairs: list[Ball]) -> None:
     """Add a velocity to a column: its linear part to the gap's rows, its angular one to those of directions."""
     J.middle[:, :3, column] += sign * linear.middle
-    J.radius[:, :3, column] += linear.radius
+    J.radius[:, :3, column] += linear.radius + ROUNDING * np.abs(linear.middle)
     for row, pair in enumerate(pairs, start=3):
         if angular is not None:
             rate = dotted(pair, angular)
             J.middle[:, row, column] += sign * rate.middle
-            J.radius[:, row, column] += rate.radius
+            J.radius[:, row, column] += rate.radius + ROUNDING * np.abs(rate.middle)
 
 
-def _stacked(parts: list[Enclosed]) -> Enclosed:
-    return Enclosed(*(np.concatenate([one[k] for one in parts], axis=1) for k in (0, 1)))
+def _stacked(parts: list[Ball]) -> Ball:
+    return Ball(*(np.concatenate([getattr(one, name) for one in parts], axis=1) for name in ("middle", "radius")))
 
 
-def _displaced(frame: Array, translation: float, angle: float) -> Enclosed:
+def _displaced(frame: Array, translation: float, angle: float) -> Ball:
     """A frame (4, 4) whose origin moves by up to `translation` in each direction of its own, and turns by an angle."""
     radius = np.zeros((4, 4))
     radius[:3, 3] = np.abs(frame[:3, :3]) @ np.full(3, translation)
     radius[:3, :3] = np.abs(frame[:3, :3]) @ (angle * (1.0 - np.eye(3)) + angle**2)
-    return Enclosed(frame, radius + ROUNDING * np.abs(frame))
+    return Ball(frame, radius + ROUNDING * np.abs(frame))

@@ -108,7 +108,7 @@ class Proof(Plottable):
     def way(self) -> float | None:
         """Position of the point along a straight path, from 0 to 1; None without a point or such a path."""
         domain = self.parts[0].domain
-        if self.point is None or len(self.parts) > 1 or domain.coordinates:
+        if self.point is None or len(self.parts) > 1 or domain.coordinates or not domain.dimension:
             return None
         along = domain.directions[:, 0]
         return float((self.point - domain.origin) @ along / (along @ along))
@@ -191,7 +191,7 @@ def prove_stretches(
         raise AnalysisError("proof", "there is nothing to prove", "name a requirement, such as 'inside'")
     for one in requirements:
         one.check_provable()
-    return _Search(robot, tuple(requirements), **settings).answer(stretches)
+    return Search(robot, tuple(requirements), **settings).answer(stretches)
 
 
 def certified_box(
@@ -226,7 +226,9 @@ def _bounds(encloser: Encloser, wanted: tuple[Requirement, ...], piece: tuple[Ar
     return slack
 
 
-class _Search:
+class Search:
+    """Branch and bound for requirements `wanted`; see `Settings`."""
+
     def __init__(
         self,
         robot: Robot,
@@ -241,15 +243,13 @@ class _Search:
 
     def answer(self, stretches: Sequence[Stretch]) -> Proof:
         """Try poses, then branch and bound each stretch until one is refuted."""
-        constraints = any(one.quantity.name == REGULAR for one in self.wanted)
-        recorded = next((one.quantity.recorded for one in self.wanted if one.quantity.recorded), None)
-        encloser = Encloser(stretches[0].domain, self.robot.mode, constraints, recorded)
+        self.prepare(stretches[0].domain)
         refuted = self.attempt(np.concatenate([one.tried for one in stretches]))
         none, parts = np.zeros((0, stretches[0].domain.dimension, 2)), list[Part]()
         if refuted is not None:
             parts.append(Part(stretches[0].domain, none, none, 0.0))
         for stretch in stretches if refuted is None else ():
-            part, refuted = self.over(encloser.on(stretch.domain), sum(one.share for one in parts), len(stretches))
+            part, refuted = self.over(stretch.domain, sum(one.share for one in parts), len(stretches))
             if refuted is not None and not stretch.every:  # perhaps not on the path
                 part, refuted = part._replace(open=stretch.domain.box[None]), None
             parts.append(part)
@@ -268,22 +268,30 @@ class _Search:
             parts=tuple(parts),
         )
 
-    def over(self, encloser: Encloser, before: float, of: int) -> tuple[Part, Refutation | None]:
+    def prepare(self, domain: Domain) -> None:
+        """Get ready for domains like this one."""
+        constraints = any(one.quantity.name == REGULAR for one in self.wanted)
+        recorded = next((one.quantity.recorded for one in self.wanted if one.quantity.recorded), None)
+        self._encloser = Encloser(domain, self.robot.mode, constraints, recorded)
+
+    def bounds(self, domain: Domain, boxes: Array, asked: NDArray[np.bool_]) -> Array:
+        """Lower bounds (n, r) of the slack of each requirement over boxes (n, k, 2) where asked for."""
+        bounds = partial(_bounds, self._encloser.on(domain), self.wanted)
+        pieces = [(boxes[at], asked[at]) for at in slices(len(boxes), PIECE)]
+        return np.concatenate(list(self.robot.sweeps.map(bounds, pieces, "boxes", len(pieces), self._question(domain))))
+
+    def over(self, domain: Domain, before: float, of: int) -> tuple[Part, Refutation | None]:
         """Branch and bound a domain, one `of` several, of which those before have been proved by a sum of shares."""
-        domain = encloser.domain
         sides = np.where(domain.upper > domain.lower, domain.upper - domain.lower, 1.0)
         waiting, badness = domain.box[None], np.zeros(1)
         open_ones = np.ones((1, len(self.wanted)), dtype=np.bool_)
         done, stuck = [waiting[:0]], [waiting[:0]]
         share, refuted = 0.0, self.attempt(domain.values(_points_of(waiting)))
-        bounds = partial(_bounds, encloser, self.wanted)
         while len(waiting) and self.done < self.most and refuted is None:
             order = np.argsort(badness, kind="stable")
             take, keep = order[:BATCH], order[BATCH:]
             boxes, asked = waiting[take], open_ones[take]
-            pieces = [(boxes[at], asked[at]) for at in slices(len(boxes), PIECE)]
-            found = self.robot.sweeps.map(bounds, pieces, "boxes", len(pieces), self._question(domain))
-            slack = np.concatenate(list(found))
+            slack = self.bounds(domain, boxes, asked)
             self.done += len(boxes)
             left = asked & ~(slack > 0.0)
             proved = ~left.any(axis=1)

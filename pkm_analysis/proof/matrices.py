@@ -68,6 +68,10 @@ class Ball:
         """Minus."""
         return Ball(-self.middle, self.radius)
 
+    def __sub__(self, other: Ball) -> Ball:
+        """Difference, of what does not depend on each other."""
+        return self + -other
+
     @property
     def T(self) -> Ball:
         """Transpose of the last two axes."""
@@ -253,21 +257,25 @@ def solve(A: Ball, b: Ball) -> Ball:
     with np.errstate(all="ignore"):
         C = _inverse(safe)
     defect = Ball.exactly(np.broadcast_to(np.eye(n), C.shape)) + -(Ball.exactly(C) @ A)
-    E = power = defect.magnitude
     first = Ball.exactly(C) @ b
-    size = first.magnitude
+    with np.errstate(invalid="ignore", over="ignore"):
+        radius = (first.radius + defect.magnitude @ fixed_point(defect.magnitude, first.magnitude)) * MORE + TINY
+    good = np.isfinite(radius)
+    return Ball(np.where(good, first.middle, 0.0), np.where(good, radius, np.inf))
+
+
+def fixed_point(E: Array, size: Array) -> Array:
+    """Upper bounds (..., n, c) of all x with |x| <= size + E |x|; infinite columns where E may be no contraction."""
     with np.errstate(invalid="ignore", over="ignore"):
         least = size + FLOOR * size.max(axis=-2, keepdims=True) + TINY
-        most = least
+        most, power = least, E
         for _ in range(DOUBLINGS):  # the sum of E^k least
             most, power = most + power @ most, power @ power
         most = most * (1.0 + FLOOR)
-        good = ((least + E @ most) * MORE <= most).all(axis=-2, keepdims=True)  # so E < 1, and all solutions are within
+        good = ((least + E @ most) * MORE <= most).all(axis=-2, keepdims=True)  # so E < 1, and all x are within
         for _ in range(2):
             most = np.minimum(most, (size + E @ most) * MORE)
-        radius = (first.radius + E @ most) * MORE + TINY
-    good = np.asarray(np.isfinite(radius) & good)
-    return Ball(np.where(good, first.middle, 0.0), np.where(good, radius, np.inf))
+    return np.where(good & np.isfinite(most), most, np.inf)
 
 
 def solve_affine(A: Affine, b: Affine) -> Affine:

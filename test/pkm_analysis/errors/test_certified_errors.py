@@ -14,9 +14,11 @@ from pkm_analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.errors.certified_errors import COVERED, DIRECTIONS, ProvedErrors, _Enclosure, prove_pose_error
-from pkm_analysis.errors.enclosed_graph import Enclosed, EnclosedGraph, EnclosedRods, rods_of
+from pkm_analysis.errors.enclosed_graph import EnclosedGraph, EnclosedRods, rods_of
 from pkm_analysis.errors.error_budget import ErrorModel, grown
 from pkm_analysis.errors.tolerances import Tolerances
+from pkm_analysis.proof.halving import Settings
+from pkm_analysis.proof.matrices import Ball
 from pkm_description import load_mechanism
 from pkm_description.mechanism import JointType
 from pkm_description.rotations import rotation_from_vector
@@ -24,6 +26,8 @@ from pkm_kinematics.geometric_parameters import GeometricParameter
 from pkm_kinematics.graph_model import GraphModel
 
 FINE = Tolerances(lengths=1e-5, angles=1e-5)
+SEARCH: Settings = {"resolution": 0.01, "most_boxes": 3000}
+COARSE: Settings = {"resolution": 0.5, "most_boxes": 50}
 
 
 def box_of(analysis: Analysis, half: float) -> dict[str, tuple[float, float]]:
@@ -32,7 +36,7 @@ def box_of(analysis: Analysis, half: float) -> dict[str, tuple[float, float]]:
 
 def proved(name: str, half: float, bound: float) -> tuple[Analysis, ProvedErrors]:
     analysis = Analysis(load_mechanism(name))
-    found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), FINE, bound, 0.01, 3000)
+    found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), FINE, bound, **SEARCH)
     return analysis, found
 
 
@@ -66,7 +70,7 @@ def test_derivatives_at_random_points_of_a_box_are_within_their_enclosures(name:
     enclosure = _Enclosure(Analysis(load_mechanism(name)).robot, Tolerances(lengths=1e-3, angles=1e-3, ratios=0.01))
     model, random = enclosure.model, np.random.default_rng(0)
     home, n = model.home(), 15
-    wide = Enclosed(home.q, np.full((1, model.size), 0.01))
+    wide = Ball(home.q, np.full((1, model.size), 0.01))
     platform = enclosure._platform(home.platform, np.full((1, 3), 0.01), np.array([0.01]))
     rods = rods_of(model)
     assert (rods is None) == (name not in ("delta", "linear_delta", "hexa", "hexaglide", "gough_stewart"))
@@ -79,10 +83,10 @@ def test_derivatives_at_random_points_of_a_box_are_within_their_enclosures(name:
             turn = rotation_from_vector(0.005 * random.uniform(-1.0, 1.0, (1, 3)))
             position = home.platform[:, :3, 3] + 0.01 * random.uniform(-1.0, 1.0, (1, 3))
             there = (
-                Enclosed(position, np.zeros((1, 3))),
-                Enclosed(turn @ home.platform[:, :3, :3], np.zeros((1, 3, 3))),
+                Ball(position, np.zeros((1, 3))),
+                Ball(turn @ home.platform[:, :3, :3], np.zeros((1, 3, 3))),
             )
-            exact, places = make(moved, Enclosed(q, np.zeros_like(q)), *there, still).derivatives()
+            exact, places = make(moved, Ball(q, np.zeros_like(q)), *there, still).derivatives()
             for one, point in zip((J, *by_place), (exact, *places), strict=True):
                 assert (np.abs(point.middle - one.middle) <= one.radius + point.radius).all()
 
@@ -150,7 +154,7 @@ def test_planar_robots_of_legs_are_bounded_as_their_distance_equations_say(
     analysis, size = Analysis(load_mechanism(name)), 1e-4
     patterns = ("*turn on the base, x", "*turn on the base, y", "*pin on the platform, x", "*pin on the platform, y")
     tolerances = Tolerances(lengths=0.0, angles=0.0, sensors=size, parameters=dict.fromkeys(patterns, (0.1, "mm")))
-    found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), tolerances, 2e-3, 0.01, 3000)
+    found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), tolerances, 2e-3, **SEARCH)
     assert found.verdict == "proved"
     mechanism = analysis.robot.mechanism
     home = mechanism.home
@@ -216,7 +220,7 @@ def test_play_and_warmth_are_in_the_proof(name: str, half: float) -> None:
     """Joints off by their clearance in the worst direction to first order, parts and sensors too, all of it warmer."""
     analysis = Analysis(load_mechanism(name))
     loose = Tolerances(lengths=1e-5, angles=1e-5, ratios=1e-4, sensors=1e-5, clearance=2e-5, change=5.0)
-    found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), loose, 2e-3, 0.01, 3000)
+    found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), loose, 2e-3, **SEARCH)
     assert found.verdict == "proved"
     task = analysis.robot.coordinates
     home = np.array([[c.home for c in task.all]])
@@ -306,10 +310,10 @@ def test_play_and_warmth_refute(name: str, loose: Tolerances) -> None:
 
 def test_too_large_a_box_is_undecided_rather_than_wrong() -> None:
     analysis = Analysis(load_mechanism("delta"))
-    found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, 0.03)), FINE, 6e-4, 0.5, 50)
+    found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, 0.03)), FINE, 6e-4, **COARSE)
     assert found.verdict == "undecided"
     assert 0.0 <= found.share < 1.0
-    assert len(found.open_boxes) > 0
+    assert len(found.undecided) > 0
 
 
 def test_warmth_of_a_robot_whose_axes_meet_moves_nothing() -> None:
