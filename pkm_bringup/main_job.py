@@ -98,7 +98,7 @@ def simulated_loop(
     """A control loop at `rate` [Hz], by default with the simulated machine and computed torque, to be configured."""
     dynamics = dynamics or Dynamics(Kinematics(mechanism))
     machine = machine or SimulatedMachine(dynamics, ActuatorLimits.of(mechanism))
-    controller = controller or ComputedTorque(dynamics.kinematics, dynamics, machine.limits)
+    controller = controller or ComputedTorque(dynamics, machine.limits)
     return ControlLoop.of(machine, controller, rate)
 
 

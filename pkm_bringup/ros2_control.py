@@ -116,7 +116,7 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
     or the directions differ so much that the slowest would have a bandwidth of less than `LEAST_BANDWIDTH`.
     """
     kinematics = Kinematics(mechanism)
-    mass = actuator_mass_matrix(kinematics, Dynamics(kinematics), kinematics.home)
+    mass = actuator_mass_matrix(Dynamics(kinematics), kinematics.home)
     if not np.all(np.isfinite(mass)):
         raise SingularHomeError(mechanism.name)
     if len(mass) > kinematics.engine.freedoms:

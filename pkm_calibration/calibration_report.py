@@ -139,8 +139,8 @@ def _bed_picture(found: Calibrated) -> Figure:
 def write_printer_page(path: Path, found: Calibrated, numbers: str) -> None:
     """Write the page."""
     words, caution = printer_words(found), "; ".join((*found.reasons, *found.notes))
-    told = printer_numbers(found) | ({"caution": caution} if caution else {})
-    page = _Page(words, _printer_tables(found), told, _bed_picture(found))
+    values = printer_numbers(found) | ({"caution": caution} if caution else {})
+    page = _Page(words, _printer_tables(found), values, _bed_picture(found))
     write_report(path, f"Calibration of {found.printer.source}", [page], [page.figure], words, numbers)
 
 

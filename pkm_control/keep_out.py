@@ -25,7 +25,10 @@ _MOST = 200  # looks between two samples
 
 @dataclass(frozen=True)
 class RoundedBox:
-    """A box with rounded edges [m]: centre, half sizes, rotation (rows of a matrix), radius added all around."""
+    """A box with rounded edges [m]: centre, half sizes, rotation (rows of a matrix), radius added all around.
+
+    With two half sizes of zero it is a capsule, with three a sphere.
+    """
 
     centre: tuple[float, float, float]
     half: tuple[float, float, float]

@@ -68,15 +68,15 @@ def make_controller(
         PD_GRAVITY: PdGravity,
         ADAPTIVE: partial(Adaptive, period=period),
         POSITION: partial(Position, period=period, delay=delay),
+        IMPEDANCE: partial(Impedance, period=period, task=task),
+        ADMITTANCE: partial(Admittance, period=period, task=task),
+        HYBRID: partial(Hybrid, period=period, task=task),
     }
     if law not in (COMPUTED_TORQUE, PD_GRAVITY, POSITION):
         refuse_redundant(dynamics.kinematics.redundant_names, f"the law '{law}'")
-    force_makers: dict[str, Callable[..., Controller]] = {IMPEDANCE: Impedance, ADMITTANCE: Admittance, HYBRID: Hybrid}
-    if law in force_makers:
-        return force_makers[law](dynamics, limits, natural_frequency, damping, period, task)
     if law not in makers:
-        raise ValueError(f"law is '{law}', not one of {', '.join((*makers, *force_makers))}")
-    return makers[law](dynamics.kinematics, dynamics, limits, natural_frequency, damping)
+        raise ValueError(f"law is '{law}', not one of {', '.join(makers)}")
+    return makers[law](dynamics, limits, natural_frequency, damping)
 
 
 def build_machine(mechanism: Mechanism, settings: MachineSettings, dynamics: Dynamics | None = None) -> Machine:

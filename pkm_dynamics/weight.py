@@ -12,7 +12,6 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.kernels.wrenches import carried_wrenches
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_kinematics import Kinematics
 
 
 def holding_efforts(
@@ -84,27 +83,27 @@ def together(one: Inertial | None, other: Inertial | None) -> Inertial | None:
     return Inertial.of_ten(one.ten + other.ten)
 
 
-def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array, mode: int | None = None) -> Array:
+def actuator_mass_matrix(dynamics: Dynamics, pose: Array, mode: int | None = None) -> Array:
     """Mass matrix (n_actuated, n_actuated) in the actuators [kg m^2, kg m, kg]; NaN at a singular pose (7,).
 
     Gains that are multiples of it give every direction of the motion the same poles. Those from its diagonal do not: on
     a Gough-Stewart platform the lightest direction answers a hundred times as fast as the actuators' own inertias say.
     """
-    at = kinematics.at(pose, mode=mode)
+    at = dynamics.kinematics.at(pose, mode=mode)
     spread = _pseudo_inverse(at.motion_jacobian)
     return np.asarray(spread.T @ dynamics.mass_matrix(at) @ spread)
 
 
-def free_inertia(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Array:
+def free_inertia(dynamics: Dynamics, pose: Array) -> Array:
     """Inertia (n_actuated,) [kg m^2 or kg] of each actuator pushed alone, the others free; NaN at a singular pose (7,).
 
     A stop at the end of a range is as stiff as intended when scaled by this; n actuators pushed at once answer at most
     n times as fast.
     """
-    at = kinematics.at(pose)
+    at = dynamics.kinematics.at(pose)
     jacobian, mass = at.motion_jacobian, dynamics.mass_matrix(at)
     if not (np.isfinite(jacobian).all() and np.isfinite(mass).all()):
-        return np.full(len(kinematics.actuated_names), np.nan)
+        return np.full(len(dynamics.kinematics.actuated_names), np.nan)
     return np.asarray(1.0 / np.sum(jacobian * np.linalg.solve(mass, jacobian.T).T, axis=1))
 
 

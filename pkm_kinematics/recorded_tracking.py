@@ -124,8 +124,8 @@ class _Step:
     def _invert(self, model: Any, data: Any) -> Number:
         worst: Number = 1.0
         for block in model.blocks:
-            mine = self.conditions.get(block.start)
-            worst = extreme("min", worst, self.invert(model, data, block) if mine is None else mine)
+            known = self.conditions.get(block.start)
+            worst = extreme("min", worst, self.invert(model, data, block) if known is None else known)
         return worst
 
     def _missing(self, bodies: Any, state: Any, q: Array, error: Array) -> None:

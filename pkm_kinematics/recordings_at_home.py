@@ -111,14 +111,14 @@ def inverse_in_fixed_order(work: Any, at: int, m: int, n: int, to: int, idle: in
         if found is None:
             return 0.0
         r, c = found
-        mine, pivot = rows[r], rows[r][c]
+        pivot_row, pivot = rows[r], rows[r][c]
         if not pivot * pivot > FIRM * FIRM * squares[c]:
             return 0.0
-        mine[:] = [x * (1.0 / pivot) for x in mine]
-        mine[c] = 1.0
+        pivot_row[:] = [x * (1.0 / pivot) for x in pivot_row]
+        pivot_row[c] = 1.0
         for other in rows:
-            if other is not mine and _there(factor := other[c]):
-                other[:] = [x - factor * y for x, y in zip(other, mine, strict=True)]
+            if other is not pivot_row and _there(factor := other[c]):
+                other[:] = [x - factor * y for x, y in zip(other, pivot_row, strict=True)]
                 other[c] = 0.0
         free.remove(r)
         pivots[c] = r

@@ -391,8 +391,8 @@ class _WorkerProgress:
             raise UsageError(about, problem, "install the suite there") from error
         except Exception as error:
             if type(error).__module__.partition(".")[0] == "distributed" or type(error).__name__ == "CancelledError":
-                told = f"{type(error).__name__} {' '.join(str(error).split())}"
-                raise _lost(self._address, told) from error
+                problem = f"{type(error).__name__} {' '.join(str(error).split())}"
+                raise _lost(self._address, problem) from error
             raise
 
     def cancel(self) -> object:

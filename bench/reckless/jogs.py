@@ -155,7 +155,7 @@ class Robot:
             self.limits = replace(limits, velocity=0.05 * limits.velocity)
         limits, space = self.limits, self._post if kind == "post" else None
         frequency = min(NATURAL_FREQUENCY, highest_natural_frequency(1.0 / RATE))
-        controller = ComputedTorque(self.kinematics, self.dynamics, limits, frequency)
+        controller = ComputedTorque(self.dynamics, limits, frequency)
         guard = EffortGuard(
             limits.bounds(), 5.0 / RATE, "gravity", lambda pose: holding_efforts(self.dynamics, limits, pose)
         )

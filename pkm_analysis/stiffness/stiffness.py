@@ -271,15 +271,15 @@ class Stiffness(Plottable):
                 continue
             stiff = _per_um(1.0 / C[k, k]) if k < 3 else f"{1e-3 / C[k, k]:.4g} N m/mrad"
             parts = list(self.share(np.eye(6)[k]).items())[:3]
-            told = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in parts)
-            lines.append(f"  {name}: {stiff} ({told})")
+            largest = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in parts)
+            lines.append(f"  {name}: {stiff} ({largest})")
         loads = "weight" + " and springs" * bool(self.model.springs)
         loads += f" and a payload of {self.payload:g} kg" * bool(self.payload)
         lines.append(f"sag under {loads}: {_moved(self.sag)}")
         frequencies = self.vibrations.frequency[:5]
         if len(frequencies):
-            told = ", ".join(f"{value:.4g}" for value in frequencies)
-            lines.append(f"lowest natural frequencies, drives held: {told} Hz")
+            lowest = ", ".join(f"{value:.4g}" for value in frequencies)
+            lines.append(f"lowest natural frequencies, drives held: {lowest} Hz")
         if self.wrench.any():
             lines.append(f"under {vector(self.wrench[:3])} N, {vector(self.wrench[3:])} N m: {_moved(self.deflection)}")
         lines += _words_under_load(self)
@@ -298,8 +298,8 @@ class Stiffness(Plottable):
             lines.append(f"springs pull with {listed(pulls)}")
         free, determined = self.system.stresses
         if free:
-            told = "elasticity determines" if determined == free else f"of which elasticity determines {determined}"
-            lines.append(f"overconstrained: {counted(free, 'internal load')}, {told}")
+            how = "elasticity determines" if determined == free else f"of which elasticity determines {determined}"
+            lines.append(f"overconstrained: {counted(free, 'internal load')}, {how}")
         if len(self.system.held):
             lines.append("what no limb holds is held by the platform's own branch")
         return lines
@@ -390,19 +390,19 @@ def _words_under_load(found: Stiffness) -> list[str]:
     if found.slack:
         return [f"nothing is said of its stiffness under these loads: {found.slack}"]
     factor, shares, _ = found.buckling
-    lines, told = list(found.lines.values()), list[str]()
+    lines, words = list(found.lines.values()), list[str]()
     if lines:
         low, high = min(found.tensions.values()), max(found.tensions.values())
         sag = 1e3 * max(one.sag for one in lines)
-        told = [f"cables under {low:.4g} to {high:.4g} N sag up to {sag:.3g} mm"]
+        words = [f"cables under {low:.4g} to {high:.4g} N sag up to {sag:.3g} mm"]
     soft, loaded_soft = (np.linalg.eigvalsh(C[:3, :3])[-1] for C in (found.compliance, found.loaded_compliance))
     if factor > 1.0 and loaded_soft > 0.0:
         left = 100.0 * soft / loaded_soft
-        told.append(f"under these loads it has {left:.4g} % of its stiffness in the direction that is softest then")
+        words.append(f"under these loads it has {left:.4g} % of its stiffness in the direction that is softest then")
     if not np.isfinite(factor):
-        return [*told, "these loads never make it buckle"]
+        return [*words, "these loads never make it buckle"]
     parts = ", ".join(f"{kind} {part} {100.0 * value:.3g} %" for (kind, part), value in list(shares.items())[:3])
-    return [*told, f"it buckles {'already ' * (factor <= 1.0)}at {factor:.4g} times these loads ({parts})"]
+    return [*words, f"it buckles {'already ' * (factor <= 1.0)}at {factor:.4g} times these loads ({parts})"]
 
 
 def _bearing_rigid(joint: JointBetween) -> bool:

@@ -17,7 +17,6 @@ from pkm_dynamics.linear_form import payload_parameters
 from pkm_dynamics.linear_form.base_parameters import base_parameters
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_kinematics import Kinematics
 
 POSITIVE = (".m", ".armature", ".viscous", ".coulomb")  # parameters that are never below zero
 _CHANCE = 60  # motions over which the size of the regressor is taken
@@ -47,7 +46,6 @@ class Adaptive(PdGravity):
 
     def __init__(
         self,
-        kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
         natural_frequency: float = NATURAL_FREQUENCY,
@@ -56,7 +54,7 @@ class Adaptive(PdGravity):
         adapt: Sequence[str] | Literal["platform", "all"] = "platform",
         adaptation_time: float = 0.2,
     ) -> None:
-        super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
+        super().__init__(dynamics, limits, natural_frequency, damping)
         if not damping > 0.0:
             raise ValueError(f"damping is {damping}; an adaptive law needs more than zero")
         for name, value in (("period", period), ("adaptation_time", adaptation_time)):

@@ -14,7 +14,6 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 
@@ -32,7 +31,6 @@ class ComputedTorque(Controller):
 
     def __init__(
         self,
-        kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
         natural_frequency: float = NATURAL_FREQUENCY,
@@ -40,7 +38,7 @@ class ComputedTorque(Controller):
         space: Literal["task", "actuator"] = "actuator",
         model_at: Literal["measured", "reference"] = "measured",
     ) -> None:
-        super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
+        super().__init__(dynamics, limits, natural_frequency, damping)
         if space not in ("task", "actuator"):
             raise ValueError(f"space is '{space}', not 'task' or 'actuator'")
         if model_at not in ("measured", "reference"):
@@ -48,7 +46,7 @@ class ComputedTorque(Controller):
         self.space = space
         self.model_at = model_at
         # with redundant joints the platform is not all that moves: its actuators are coordinates of the whole
-        self._robot = ActuatorDynamics(dynamics) if kinematics.redundant_names else None
+        self._robot = ActuatorDynamics(dynamics) if self.kinematics.redundant_names else None
 
     def load(self, payload: Inertial | None) -> None:
         """Set the platform's payload, platform frame; None: nothing."""

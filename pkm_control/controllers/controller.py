@@ -32,12 +32,10 @@ class ControlModel:
     first positions are the nearest to `joints` (n_joints,), which lie in the working mode `mode`.
     """
 
-    def __init__(
-        self, kinematics: Kinematics, dynamics: Dynamics, mode: int = _HOME_MODE, joints: Array | None = None
-    ) -> None:
+    def __init__(self, dynamics: Dynamics, mode: int = _HOME_MODE, joints: Array | None = None) -> None:
+        kinematics = dynamics.kinematics
         n = len(kinematics.actuated_names)
-        self._kinematics = kinematics
-        self._dynamics = dynamics
+        self._kinematics, self._dynamics = kinematics, dynamics
         self._position_out = np.zeros(n)
         self._effort_out = np.zeros(n)
         self._motion = np.zeros(25)  # pose, twist, acceleration and wrench, as the lean call takes them
@@ -174,7 +172,6 @@ class Controller(ABC):
 
     def __init__(
         self,
-        kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
         natural_frequency: float = NATURAL_FREQUENCY,
@@ -184,11 +181,10 @@ class Controller(ABC):
             raise ValueError(f"natural_frequency is {natural_frequency} rad/s; give a number greater than zero")
         if not (np.isfinite(damping) and damping >= 0.0):
             raise ValueError(f"damping is {damping}; give zero or more")
-        self.kinematics = kinematics
-        self.dynamics = dynamics
-        self.model = ControlModel(kinematics, dynamics)
+        self.kinematics, self.dynamics = dynamics.kinematics, dynamics
+        self.model = ControlModel(dynamics)
         self.limits = limits
-        self.sharing = Sharing(*limits.bounds(), kinematics.engine.freedoms, kinematics.characteristic_length)
+        self.sharing = Sharing(*limits.bounds(), self.kinematics.engine.freedoms, self.kinematics.characteristic_length)
         self.set_gains(natural_frequency, damping)
         self.saturated = self._unsaturated = np.zeros(len(limits.names), dtype=bool)
         self.saturations = np.zeros(len(limits.names), dtype=np.int64)
@@ -202,8 +198,8 @@ class Controller(ABC):
         """Model and mass matrix of another working mode, for `change_mode`; takes time. `pose` (7,) in base frame is
         regular; `joints` (n_joints,) are the positions there in that mode.
         """
-        mass = actuator_mass_matrix(self.kinematics, self.dynamics, pose, mode)
-        return ModeModel(ControlModel(self.kinematics, self.dynamics, mode, joints), mass)
+        mass = actuator_mass_matrix(self.dynamics, pose, mode)
+        return ModeModel(ControlModel(self.dynamics, mode, joints), mass)
 
     def change_mode(self, to: ModeModel) -> None:
         """Continue in another working mode, as `in_mode` prepared it."""

@@ -98,7 +98,7 @@ class ForceLaw(Controller):
         self._passed = self._period = period
         self._carried = np.zeros(6)
         self._none = np.zeros(6)
-        super().__init__(dynamics.kinematics, dynamics, limits, natural_frequency, damping)
+        super().__init__(dynamics, limits, natural_frequency, damping)
 
     def set_gains(self, natural_frequency: float, damping: float) -> None:
         """Set natural frequency [rad/s] and damping of the error without contact; the contact's follow."""

@@ -11,7 +11,6 @@ from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import actuator_mass_matrix
-from pkm_kinematics import Kinematics
 
 
 class PdGravity(Controller):
@@ -23,14 +22,13 @@ class PdGravity(Controller):
 
     def __init__(
         self,
-        kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
         natural_frequency: float = NATURAL_FREQUENCY,
         damping: float = DAMPING,
     ) -> None:
-        super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
-        self.mass = actuator_mass_matrix(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
+        super().__init__(dynamics, limits, natural_frequency, damping)
+        self.mass = actuator_mass_matrix(dynamics, np.asarray(self.kinematics.home, dtype=np.float64))
 
     def change_mode(self, to: ModeModel) -> None:
         """Continue in another working mode, whose mass matrix scales the gains."""

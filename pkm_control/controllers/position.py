@@ -11,7 +11,6 @@ from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.position_limiter import PositionLimiter
-from pkm_kinematics import Kinematics
 
 
 class Position(Controller):
@@ -26,7 +25,6 @@ class Position(Controller):
 
     def __init__(
         self,
-        kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
         natural_frequency: float = NATURAL_FREQUENCY,
@@ -34,7 +32,7 @@ class Position(Controller):
         period: float = 1e-3,
         delay: float = 0.0,
     ) -> None:
-        super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
+        super().__init__(dynamics, limits, natural_frequency, damping)
         self.period = period
         self.ahead = period + delay
         self._passed = period

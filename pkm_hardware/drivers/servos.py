@@ -187,12 +187,12 @@ class ServoDriver(Driver):
         return Reading(self._positions.copy(), time.monotonic())
 
     def _send(self, positions: Array) -> None:
-        told = np.clip(positions, self.pulses[:, 0], self.pulses[:, 1])
-        self._positions = told
+        pulses = np.clip(positions, self.pulses[:, 0], self.pulses[:, 1])
+        self._positions = pulses
         row = [0] * (self._highest + 1)
         for channel, pulse in self._set.items():
             row[channel] = pulse
-        for channel, pulse in zip(self.channels, told, strict=True):
+        for channel, pulse in zip(self.channels, pulses, strict=True):
             row[channel] = round(float(pulse))
         self.line.write(with_checksum(f"P {self._next_number()} {' '.join(map(str, row))}"))
         self._asked = time.monotonic()

@@ -144,11 +144,11 @@ class SimulatedMachine(Machine):
         if inside:
             self._fail(f"the platform cannot begin at {_place(start)}: {inside}")
             return
-        mass = actuator_mass_matrix(self.kinematics, self.dynamics, self.pose)
+        mass = actuator_mass_matrix(self.dynamics, self.pose)
         if not np.all(np.isfinite(mass)):
             self._fail("the pose is singular: the actuators do not determine the platform")
             return
-        free = free_inertia(self.kinematics, self.dynamics, self.pose)
+        free = free_inertia(self.dynamics, self.pose)
         self._drive = DriveLoop(mass)
         self._stops = EndStops(self.limits.lower, self.limits.upper, free, self._max_step)
         self._brakes = Brakes(mass, self.limits.effort)
@@ -293,7 +293,7 @@ class SimulatedMachine(Machine):
     def _integrate(self, h: float) -> bool:
         if self._mode is CommandMode.EFFORT and self.time - self._command_time > self.command_timeout:
             if not self._brakes.closed:
-                mass = actuator_mass_matrix(self.kinematics, self.dynamics, self.pose)
+                mass = actuator_mass_matrix(self.dynamics, self.pose)
                 if np.isfinite(mass).all():
                     self._brakes.set_mass(mass)
             braking = self._brakes.efforts(self._robot.velocities, h)

@@ -201,19 +201,19 @@ class LoopSystem:
         motions = Motions.of(part, self.tree.home_of(part))
         row = motions.rates
         self.near |= motions.near
-        mine = [name for name in self.inputs if name in seen]
-        for name in mine:
+        inputs = [name for name in self.inputs if name in seen]
+        for name in inputs:
             if name not in row:
                 raise LinkageError(f"{name!r} follows another joint (<mimic>): name the other joint")
         seen = {name for name in seen if name in row}
-        found, idle = motions.independent([*mine, *(n for n in row if n not in mine)], seen)
-        if set(found) != set(mine):
-            extra = [f"{name} depends on the others" for name in mine if name not in found]
+        found, idle = motions.independent([*inputs, *(n for n in row if n not in inputs)], seen)
+        if set(found) != set(inputs):
+            extra = [f"{name} depends on the others" for name in inputs if name not in found]
             better = [n for one in self.tree.clusters if set(one.joints) & set(row) for n in one.independent]
             remedy = f"name {len(found)}, such as {', '.join(better if len(better) == len(found) else found)}"
             if len(better) != len(found):  # what rods do beside it counts as soon as a rod's joint is named
                 remedy += ", or in a robot with one platform the coordinates that lead to it"
-            raise LinkageError(f"{', '.join(mine)} do not determine the linkage: {'; '.join([*extra, remedy])}")
+            raise LinkageError(f"{', '.join(inputs)} do not determine the linkage: {'; '.join([*extra, remedy])}")
         return idle
 
     def slides(self, name: str) -> bool:
@@ -295,9 +295,9 @@ def _triangular(pattern: NDArray[np.bool_]) -> Iterator[tuple[list[int], list[in
     done: set[int] = set()
     while waiting:
         for one in waiting:
-            mine = np.flatnonzero(label == one)
-            if set(label[ordered[mine].any(axis=0)].tolist()) <= done | {one}:
-                yield row_of[mine].tolist(), mine.tolist()
+            columns = np.flatnonzero(label == one)
+            if set(label[ordered[columns].any(axis=0)].tolist()) <= done | {one}:
+                yield row_of[columns].tolist(), columns.tolist()
                 done.add(one)
                 waiting.remove(one)
                 break

@@ -61,7 +61,7 @@ def test_what_the_model_does_not_know_shows_in_the_error(loop, mechanism, dynami
 
 def test_feedforward_beats_pd(loop, mechanism, kinematics, dynamics, limits) -> None:
     exact = Report.of(do(loop))
-    pd = PdGravity(kinematics, dynamics, limits, 120.0)
+    pd = PdGravity(dynamics, limits, 120.0)
     plain = Report.of(do(simulated_loop(mechanism, 1000.0, dynamics, pd)))
     assert plain.position_rms > 10.0 * exact.position_rms
     assert not plain.faults

@@ -32,7 +32,7 @@ class Steered:
         guard = EffortGuard(
             limits.effort, 5 * PERIOD, "gravity", lambda pose: np.asarray(dynamics.gravity(pose).effort)
         )
-        controller = ComputedTorque(kinematics, dynamics, limits, natural_frequency=40.0)
+        controller = ComputedTorque(dynamics, limits, natural_frequency=40.0)
         self.follower = TrajectoryFollower(kinematics, controller, guard, 0.5 * PERIOD, space=space)
         self.machine = SimulatedMachine(dynamics, limits)
         self.machine.configure()

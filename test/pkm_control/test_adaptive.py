@@ -69,15 +69,15 @@ def test_error_shrinks_while_the_payload_is_learned(kinematics, smooth, limits) 
 
     That rest comes from efforts that are held for a control period.
     """
-    law = Adaptive(kinematics, smooth, limits, 60.0, adaptation_time=0.02)
+    law = Adaptive(smooth, limits, 60.0, adaptation_time=0.02)
     assert law.adapt[0] == "platform.m"
     before = law.adapted["platform.m"]
     errors = run(kinematics, smooth, limits, law, 4 * PERIOD)
     n = round(PERIOD / DT)
     last = rms(errors[-n:])
-    learning_nothing = Adaptive(kinematics, smooth, limits, 60.0, adapt=("platform.m",), adaptation_time=1e9)
+    learning_nothing = Adaptive(smooth, limits, 60.0, adapt=("platform.m",), adaptation_time=1e9)
     unlearned = rms(run(kinematics, smooth, limits, learning_nothing, 2 * PERIOD)[-n:])
-    knowing = Adaptive(kinematics, smooth, limits, 60.0, adapt=("platform.m",), adaptation_time=1e9)
+    knowing = Adaptive(smooth, limits, 60.0, adapt=("platform.m",), adaptation_time=1e9)
     knowing.parameters[smooth.parameters.names.index("platform.m")] += PAYLOAD.mass
     rest = rms(run(kinematics, smooth, limits, knowing, 2 * PERIOD)[-n:])
     assert unlearned > 2.0 * rest
@@ -87,18 +87,18 @@ def test_error_shrinks_while_the_payload_is_learned(kinematics, smooth, limits) 
 
 
 def test_without_adaptation_the_error_stays(kinematics, smooth, limits) -> None:
-    law = Adaptive(kinematics, smooth, limits, 60.0, adapt=("platform.m",), adaptation_time=1e9)
+    law = Adaptive(smooth, limits, 60.0, adapt=("platform.m",), adaptation_time=1e9)
     errors = run(kinematics, smooth, limits, law, 3 * PERIOD)
     n = round(PERIOD / DT)
     assert rms(errors[-n:]) > 0.8 * rms(errors[n : 2 * n])
-    lagging = run(kinematics, smooth, limits, PdGravity(kinematics, smooth, limits, 60.0), 3 * PERIOD)
+    lagging = run(kinematics, smooth, limits, PdGravity(smooth, limits, 60.0), 3 * PERIOD)
     assert rms(errors[-n:]) < rms(lagging[-n:])
 
 
 def test_all_base_parameters_can_be_learned_at_once(kinematics, limits) -> None:
     """Friction included; what one repeated motion does not show stays as it is, and the error still shrinks."""
     dynamics = Dynamics(kinematics)
-    law = Adaptive(kinematics, dynamics, limits, 60.0, adapt="all", adaptation_time=0.05)
+    law = Adaptive(dynamics, limits, 60.0, adapt="all", adaptation_time=0.05)
     assert len(law.adapt) == 52
     errors = run(kinematics, dynamics, limits, law, 5 * PERIOD)
     n = round(PERIOD / DT)
@@ -107,7 +107,7 @@ def test_all_base_parameters_can_be_learned_at_once(kinematics, limits) -> None:
 
 
 def test_learning_pauses_while_saturated_and_can_be_forgotten(kinematics, smooth, limits) -> None:
-    law = Adaptive(kinematics, smooth, limits, 500.0, adapt=("platform.m",))
+    law = Adaptive(smooth, limits, 500.0, adapt=("platform.m",))
     observer = PlatformObserver(kinematics)
     measured = observer.observe(kinematics.inverse(kinematics.home).actuated, np.zeros(3))
     assert measured is not None
@@ -139,4 +139,4 @@ def test_learning_pauses_while_saturated_and_can_be_forgotten(kinematics, smooth
 )
 def test_settings_that_make_no_sense_are_refused(kinematics, smooth, limits, settings, word: str) -> None:
     with pytest.raises(ValueError, match=word):
-        Adaptive(kinematics, smooth, limits, **settings)
+        Adaptive(smooth, limits, **settings)

@@ -176,7 +176,7 @@ def test_redundant_drives_take_what_one_of_them_cannot(of_gallery, name):
     robot = of_gallery[name]
     k, home = robot.kinematics, np.asarray(robot.kinematics.home)
     limits = ActuatorLimits.of(k.mechanism)
-    controller = ComputedTorque(k, robot.dynamics, limits, natural_frequency=40.0)
+    controller = ComputedTorque(robot.dynamics, limits, natural_frequency=40.0)
     J = np.asarray(k.at(home).forward_jacobian)
     solution = k.inverse(home)
     measured = Measured(np.asarray(solution.actuated), 0.0 * limits.effort, home, np.zeros(6), solution.joints, J)

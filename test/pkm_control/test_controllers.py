@@ -62,7 +62,7 @@ def test_errors_of_computed_torque_decay_as_a_linear_oscillator(
     kinematics, smooth, limits, space: str, model_at: str, damping: float
 ) -> None:
     omega = 40.0
-    law = ComputedTorque(kinematics, smooth, limits, omega, damping, space, model_at)
+    law = ComputedTorque(smooth, limits, omega, damping, space, model_at)
     start = moved(kinematics, [0.002, -0.001, 0.003])
     errors = settle(kinematics, smooth, limits, law, start, kinematics.home, 0.15)
     t = np.arange(len(errors)) * DT
@@ -77,7 +77,7 @@ def test_errors_of_computed_torque_decay_as_a_linear_oscillator(
 
 
 def test_pd_with_gravity_holds_and_returns(kinematics, smooth, limits) -> None:
-    law = PdGravity(kinematics, smooth, limits, 40.0, 1.0)
+    law = PdGravity(smooth, limits, 40.0, 1.0)
     start = moved(kinematics, [0.02, -0.01, 0.03])
     errors = settle(kinematics, smooth, limits, law, start, kinematics.home, 0.6)
     assert np.linalg.norm(errors[-1]) < 1e-6
@@ -86,7 +86,7 @@ def test_pd_with_gravity_holds_and_returns(kinematics, smooth, limits) -> None:
 
 
 def test_efforts_saturate_and_that_is_told(kinematics, smooth, limits) -> None:
-    law = ComputedTorque(kinematics, smooth, limits, 500.0)
+    law = ComputedTorque(smooth, limits, 500.0)
     observer = PlatformObserver(kinematics)
     measured = observer.observe(kinematics.inverse(kinematics.home).actuated, np.zeros(3))
     assert measured is not None
@@ -110,7 +110,7 @@ def test_the_exact_model_at_the_reference_needs_no_correction(kinematics, smooth
     np.testing.assert_allclose(measured.twist, twist, atol=1e-9)
     wanted = smooth.inverse(pose, twist, acceleration).effort
     for space in ("task", "actuator"):
-        law = ComputedTorque(kinematics, smooth, limits, 300.0, 1.0, space)
+        law = ComputedTorque(smooth, limits, 300.0, 1.0, space)
         np.testing.assert_allclose(law.law(Reference(pose, twist, acceleration), measured), wanted, rtol=1e-6)
 
 
@@ -126,9 +126,9 @@ def test_inertia_in_the_actuators_is_what_direct_dynamics_shows(kinematics, smoo
         ]
     )[:, :3].T
     per_effort = jacobian @ response
-    mass = actuator_mass_matrix(kinematics, smooth, pose)
+    mass = actuator_mass_matrix(smooth, pose)
     np.testing.assert_allclose(mass, np.linalg.inv(per_effort), rtol=1e-8, atol=1e-8 * mass.max())
-    np.testing.assert_allclose(free_inertia(kinematics, smooth, pose), 1.0 / np.diag(per_effort), rtol=1e-8)
+    np.testing.assert_allclose(free_inertia(smooth, pose), 1.0 / np.diag(per_effort), rtol=1e-8)
 
 
 def test_an_observer_that_gets_nonsense_says_so_and_keeps_its_place(kinematics) -> None:
@@ -157,7 +157,7 @@ def test_an_observer_that_gets_nonsense_says_so_and_keeps_its_place(kinematics) 
 )
 def test_settings_that_make_no_sense_are_refused(kinematics, smooth, limits, settings, word: str) -> None:
     with pytest.raises(ValueError, match=word):
-        ComputedTorque(kinematics, smooth, limits, **settings)
+        ComputedTorque(smooth, limits, **settings)
 
 
 def test_every_law_has_a_name_and_a_line_in_the_docs(smooth, limits) -> None:
@@ -185,7 +185,7 @@ def test_a_loop_at_its_highest_natural_frequency_settles_with_a_heavier_platform
     """What the margin is for: half the platform's mass more than the model knows, and it comes to rest."""
     platform = next(link for link in kinematics.mechanism.links if link.name == kinematics.mechanism.platform_link)
     omega = highest_natural_frequency(DT, 1.0, 0.5)
-    law = ComputedTorque(kinematics, smooth, limits, omega)
+    law = ComputedTorque(smooth, limits, omega)
     start = moved(kinematics, [1e-4, 0.0, 1e-4])
     errors = np.abs(
         settle(

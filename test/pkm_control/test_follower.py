@@ -37,7 +37,7 @@ class Loop:
         self.kinematics, self.dynamics, limits = library
         self.gravity = lambda pose: np.asarray(self.dynamics.gravity(pose).effort)
         guard = EffortGuard(limits.effort, 5 * PERIOD, "gravity", self.gravity, 0.1)
-        controller = ComputedTorque(self.kinematics, self.dynamics, limits)
+        controller = ComputedTorque(self.dynamics, limits)
         self.follower = TrajectoryFollower(self.kinematics, controller, guard, 0.5 * PERIOD, 0.2)
         self.machine = SimulatedMachine(self.dynamics, limits)
         self.machine.configure()

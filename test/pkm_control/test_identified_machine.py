@@ -44,7 +44,7 @@ def test_the_hidden_payload_of_the_simulated_machine_is_found(
     machine = SimulatedMachine(dynamics, limits, encoder=encoder, payload=Inertial(mass=PAYLOAD))
     machine.configure(kinematics.home)
     machine.activate()
-    law = ComputedTorque(kinematics, dynamics, limits)
+    law = ComputedTorque(dynamics, limits)
     observer = PlatformObserver(kinematics)
     positions, efforts = np.empty((2, len(times), 3))
     for k in range(len(times)):

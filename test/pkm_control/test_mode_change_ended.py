@@ -34,7 +34,7 @@ def dynamics() -> Dynamics:
 @pytest.fixture
 def loop(dynamics: Dynamics) -> ControlLoop:
     limits = ActuatorLimits.of(dynamics.kinematics.mechanism)
-    controller = ComputedTorque(dynamics.kinematics, dynamics, limits, natural_frequency=40.0)
+    controller = ComputedTorque(dynamics, limits, natural_frequency=40.0)
     loop = ControlLoop.of(SimulatedMachine(dynamics, limits), controller, RATE)
     assert loop.configure() == ""
     assert loop.enable() == ""

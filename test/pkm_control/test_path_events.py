@@ -303,7 +303,7 @@ def test_what_is_too_heavy_on_the_way_is_refused(kinematics: Kinematics, steered
 
 def test_an_adaptive_law_learns_on_from_what_it_is_told(kinematics: Kinematics, dynamics: Dynamics) -> None:
     limits = ActuatorLimits.of(kinematics.mechanism)
-    law, exact = Adaptive(kinematics, dynamics, limits), ComputedTorque(kinematics, dynamics, limits)
+    law, exact = Adaptive(dynamics, limits), ComputedTorque(dynamics, limits)
     before = law.parameters.copy()
     home = np.array(kinematics.home)
     solution = kinematics.inverse(home)

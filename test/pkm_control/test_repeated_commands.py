@@ -36,7 +36,7 @@ def strayed(of_gallery) -> ControlLoop:
     built = of_gallery["delta"]
     limits = ActuatorLimits.of(built.kinematics.mechanism)
     machine = Forwarded(built.dynamics, limits)
-    loop = ControlLoop.of(machine, ComputedTorque(built.kinematics, built.dynamics, limits), RATE)
+    loop = ControlLoop.of(machine, ComputedTorque(built.dynamics, limits), RATE)
     machine.configure()
     machine.activate()
     for _ in range(1000):

@@ -126,14 +126,14 @@ def test_mass_matrix_and_coriolis_forces(moved: Moved) -> None:
 
 def test_what_the_actuators_feel(moved: Moved) -> None:
     k, home = moved.dynamics.kinematics, moved.dynamics.kinematics.home
-    mass = actuator_mass_matrix(k, moved.dynamics, home)
+    mass = actuator_mass_matrix(moved.dynamics, home)
     n = k.engine.freedoms
     one = k.at_one(home)
     push = moved.dynamics.direct(one, np.zeros(6), np.ones(n)).acceleration
     rest = moved.dynamics.direct(one, np.zeros(6), np.zeros(n)).acceleration
     felt = one.motion(np.zeros(6), push - rest).actuated_accelerations
     assert error(mass @ felt, np.ones(n)) < CLOSE
-    assert error(free_inertia(k, moved.dynamics, home), 1.0 / np.diag(np.linalg.inv(mass))) < CLOSE
+    assert error(free_inertia(moved.dynamics, home), 1.0 / np.diag(np.linalg.inv(mass))) < CLOSE
 
 
 def test_bad_rows_have_a_status(moved: Moved) -> None:

@@ -82,7 +82,7 @@ def test_the_law_is_that_of_python(name: str, native_of: Callable[[str], Native]
     """Efforts within limits, to 1e-10 of the largest; the platform found in the same place; nothing allocated."""
     native, rng = native_of(name), np.random.default_rng(5)
     k, m = native.kinematics, len(native.limits.names)
-    law = ComputedTorque(k, native.dynamics, native.limits, 90.0, 0.8)
+    law = ComputedTorque(native.dynamics, native.limits, 90.0, 0.8)
     questions, expected = [], []
     for _ in range(200):
         (pose, twist), (there, speed) = native.near(rng, 0.05), native.near(rng, 0.05)
