@@ -93,8 +93,8 @@ def prove_pose_error(
     """Whether machines within tolerances miss no pose of a box by more than `bound` [m], with drives as drawn."""
     search = _Search(robot, tolerances, bound, **settings)
     proof = search.answer([Stretch(domain, np.zeros((0, len(robot.coordinates.all))))])
-    own = bound, search.largest, search.missed, search.machine
-    return ProvedErrors(*(getattr(proof, one.name) for one in fields(proof)), *own)
+    found: dict[str, Any] = {one.name: getattr(proof, one.name) for one in fields(proof)}
+    return ProvedErrors(**found, bound=bound, largest=search.largest, missed=search.missed, machine=search.machine)
 
 
 class _Search(Search):
@@ -105,7 +105,8 @@ class _Search(Search):
         error = Quantity(POSE_ERROR, "m", "by how much machines within tolerances miss a pose", lambda b: b.poses[:, 0])
         super().__init__(robot, (Requirement(error, bound, False, text),), **settings)
         self.enclosure, self.bound = _Enclosure(robot, tolerances), bound
-        self.largest, self.missed, self.machine = 0.0, 0.0, None
+        self.largest = self.missed = 0.0
+        self.machine: Machine | None = None
 
     def prepare(self, domain: Domain) -> None:
         """Nothing is recorded."""
