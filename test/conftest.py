@@ -13,6 +13,7 @@ parameter that suffice by day. What is left out is asked by `pytest -m slow`, as
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import re
@@ -137,6 +138,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "every_robot: asked of all robots by day too")
     config.addinivalue_line("markers", "every_combination: asked of all combinations of its parameters by day too")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without Python's search for garbage: it took a third of the time, and finds next to none."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()  # what is there lives as long as the tests
 
 
 def _at_night(config: pytest.Config) -> bool:

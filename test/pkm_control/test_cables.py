@@ -90,7 +90,7 @@ def efforts_of(cables, limits, law, period, payload):
     return np.array(seen)
 
 
-@pytest.mark.by_day("computed_torque", "adaptive")
+@pytest.mark.by_day("adaptive")
 @pytest.mark.parametrize("law", EFFORT_LAWS)
 def test_in_the_loop_tensions_stay_within_their_bounds(cables, limits, law):
     """Whatever the law, and with a payload of half the platform's mass that it does not know of."""
