@@ -31,7 +31,7 @@ from typing import IO, Any
 import yaml
 
 from pkm_bringup import bringup
-from pkm_bringup.command_line.measured import forget_measured, is_cut_off, is_measured, said_untold, say_fault
+from pkm_bringup.command_line.measured import drives_warning, forget_measured, is_cut_off, is_measured, say_fault
 from pkm_bringup.command_line.outputs import leave_terminal
 from pkm_client import options
 from pkm_client.options import SETTINGS, SWITCH
@@ -45,7 +45,7 @@ from pkm_runtime.progress import progress
 from pkm_runtime.whole_files import is_safe, safe_folder
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
-_INSISTING = 1.0  # s: a signal this long after the first one is another wish
+_ANOTHER_REQUEST_AFTER = 1.0  # s: a signal this long after the first one is another request
 _TELLING = 8.0  # s, for a node that disables real drives, however often the end is requested
 _SOON = 1.0  # s: an end that takes longer says what it waits for
 _AT_TERMINAL = ("stay", "browser")  # settings that are on by default at a terminal
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return interrupted()
         finally:
             group.stop()
-            if warning := said_untold():
+            if warning := drives_warning():
                 print(f"pkm run: {warning}", file=sys.stderr, flush=True)
 
 
@@ -127,7 +127,7 @@ def _run(
     if group.killed:
         print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
         code = code or 1
-    return 1 if said_untold() else code or group.code_of_leader() or (CUT_OFF if is_cut_off() else 0)
+    return 1 if drives_warning() else code or group.code_of_leader() or (CUT_OFF if is_cut_off() else 0)
 
 
 def only_one(namespace: str) -> IO[str]:
@@ -341,8 +341,8 @@ class ProcessGroup:
             leave_terminal()
         self._stopping = True
         now = time.monotonic()
-        # what comes within a second is one wish: a launch hands on what the terminal has sent to all
-        if not self._asked or now - self._asked_at > _INSISTING:
+        # what comes within a second is one request: a launch hands on what the terminal has sent to all
+        if not self._asked or now - self._asked_at > _ANOTHER_REQUEST_AFTER:
             self._asked_at = self._asked_at or now
             self._asked += 1
 

@@ -182,7 +182,7 @@ def _in_other_process(mechanism: Mechanism) -> Child:
 
     def warm() -> None:
         interrupt_silently()
-        COMPILING.told_elsewhere = True
+        COMPILING.quiet = True
         _warm_rest(mechanism)
 
     return Child(warm, silent=True)

@@ -148,10 +148,10 @@ def _robust(fit: _Fit, members: NDArray[np.int64]) -> _Fit:
     if fit.known:
         return fit.run(members, BEGUN)
     start = fit.values
-    fit.believed = 1.0
+    fit.assumed_noise = 1.0
     fit.run(members, BEGUN)
     seen = fit.seen.sum()
-    fit.believed = None
+    fit.assumed_noise = None
     if fit.seen.sum() < seen:
         fit.values = start
         fit.run(members, BEGUN)
@@ -166,7 +166,7 @@ class _Fit:
         self.residuals, self.values, self.scales = residuals, values, scales
         self.width, self.there, self.known = width, there, known
         self.noise, self.weights = 1.0, np.ones(int(there.sum()))
-        self.believed: float | None = None  # the noise by which directions are seen, in place of the one found
+        self.assumed_noise: float | None = None  # the noise by which directions are seen, in place of the one found
 
     def at(self, values: Array) -> tuple[Array, Array]:
         r, J = self.residuals(values)
@@ -220,7 +220,7 @@ class _Fit:
     def _decomposed(self) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
         U, s, Vt = np.linalg.svd(self.weights[:, None] * self.J, full_matrices=False)
         noise = self.noise if self.known else min(self.noise, float(np.sqrt(np.mean(self.r**2))) or self.noise)
-        noise = self.believed or noise
+        noise = self.assumed_noise or noise
         return U, s, Vt, np.asarray((s > noise / UNSEEN) & (s > 1e-10 * s[0]))
 
     def outliers(self, labels: NDArray[Any]) -> list[Any]:

@@ -89,9 +89,9 @@ class SimulatedBackend:
             setup = replace(setup, natural_frequency=min(setup.natural_frequency, setup.highest_frequency))
         self.mechanism = mechanism
         self._realtime = realtime
-        rehearsed = build_loop(mechanism, setup)
-        warm_up(rehearsed.follower, rehearsed.kinematics)
-        loop = self.loop = build_loop(mechanism, setup, rehearsed.dynamics)  # the other has learned from the rehearsal
+        trial = build_loop(mechanism, setup)
+        warm_up(trial.follower, trial.kinematics)
+        loop = self.loop = build_loop(mechanism, setup, trial.dynamics)  # the other has learned from the trial
         self.drives = {name: SimulatedBelt(belt.conveyor) for name, belt in loop.follower.belts.items()}
         self.on_output: Callable[[str, float], None] = lambda *_: None
         loop.on_output, loop.before_period = self._output, self._drive_belts

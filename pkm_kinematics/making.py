@@ -15,9 +15,9 @@ KERNELS = "loading kernels"  # and what is compiled of them is told beside
 @contextlib.contextmanager
 def making(what: str, more: Callable[[], str] = str) -> Iterator[None]:
     """`progress` of `what` is done; `more` gives text to add while no kernels are compiled."""
-    COMPILING.told_elsewhere = True
+    COMPILING.quiet = True
     try:
         with progress(what, lambda: COMPILING.in_words() or more()):
             yield
     finally:
-        COMPILING.told_elsewhere = False
+        COMPILING.quiet = False

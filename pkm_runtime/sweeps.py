@@ -237,8 +237,8 @@ class Cluster:
         about, remedy = f"scheduler {address}", "start one: dask scheduler"
         try:
             with progress(f"waiting for the {about}, {_ANSWERS_WITHIN:g} s at most"):
-                greeted = _greets(address)
-            if not greeted:
+                answers = _answers_as_dask(address)
+            if not answers:
                 raise UsageError(about, "the program at this address is not a Dask scheduler", remedy)
             self._client = distributed.Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
         except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
@@ -334,7 +334,7 @@ def _is_no_traceback(record: logging.LogRecord) -> bool:
     return record.exc_info is None
 
 
-def _greets(address: str) -> bool:
+def _answers_as_dask(address: str) -> bool:
     """Whether a scheduler listens at an address: it speaks first, a short message led by its length.
 
     Dask believes any length, and waits without end for the rest. Raises OSError where nobody listens, ValueError where

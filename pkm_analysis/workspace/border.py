@@ -164,7 +164,7 @@ class Refined:
     corners: Array  # (n, d)
     simplices: Simplices  # (k, d)
     stops: NDArray[np.int32]  # (n,) what stops the robot beyond each corner
-    doubt: float  # size of what may lie between it and the true border, beside what the tolerance leaves
+    uncertain: float  # size of what may lie between it and the true border, beside what the tolerance leaves
     complete: bool  # False where it was ended before the tolerance was met
 
 
@@ -190,7 +190,7 @@ def refine(
         look = ~np.isin(keys, settled, assume_unique=True) & (lengths > 2.0 * tolerance)
         sides, keys, lengths = sides[look], keys[look], lengths[look]
         if not len(sides):
-            return Refined(corners, simplices, meeting[:, 0], _doubt(corners, simplices, lost), True)
+            return Refined(corners, simplices, meeting[:, 0], _uncertain_size(corners, simplices, lost), True)
         if len(simplices) > MOST:
             break
         normals = _normals(corners, simplices, sides)
@@ -204,10 +204,10 @@ def refine(
         simplices = _divide(simplices, keys[cut.far], new)
     keys = np.unique(_keys(simplices))
     open_ = np.union1d(lost, keys[~np.isin(keys, settled)])
-    return Refined(corners, simplices, meeting[:, 0], _doubt(corners, simplices, open_), False)
+    return Refined(corners, simplices, meeting[:, 0], _uncertain_size(corners, simplices, open_), False)
 
 
-def _doubt(corners: Array, simplices: Simplices, lost: NDArray[np.int64]) -> float:
+def _uncertain_size(corners: Array, simplices: Simplices, lost: NDArray[np.int64]) -> float:
     """Bound on the size between the border and simplices with a lost side, half that side's length deep."""
     keys = _keys(simplices)
     ends = corners[_ends(keys)]

@@ -215,13 +215,15 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     corners = np.clip(border.corners, scale * domain.lower, scale * domain.upper)  # bisection ends on either side
     size = enclosed(corners, border.simplices)
     length = float(facet_sizes(corners, border.simplices).sum()) if domain.dimension > 1 else len(corners)
-    error = length * tolerance + border.doubt
+    error = length * tolerance + border.uncertain
     per = float(np.prod(scale))
     pitch = float(max(axis[1] - axis[0] for axis in scaled))
     sampled, caution = _compared(membership, size / per, error / per, pitch)
     if not border.complete and not caution:
-        part = f"{100.0 * border.doubt / size:.2g} % of the size" if size > 0.0 else "its size"
-        caution = f"the border was not refined to the tolerance everywhere: {part} is in doubt, and in the error"
+        part = f"{100.0 * border.uncertain / size:.2g} % of the size" if size > 0.0 else "its size"
+        caution = (
+            f"the border was not refined to the tolerance everywhere: {part} is uncertain, which the error includes"
+        )
     sizes, mesh = (size / per, error / per, size_unit(domain)), (corners / scale, border.simplices, border.stops)
     return Workspace(membership, *sizes, tolerance, pitch, *mesh, sampled, caution)
 

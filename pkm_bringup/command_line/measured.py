@@ -15,33 +15,33 @@ from pathlib import Path
 FAULT_FILE = "PKM_FAULT_FILE"  # variable with the path of the file in which a launch writes why it ends
 _LONGEST = 500  # bytes of a reason
 _WARNING = 2000  # bytes of a warning
-_SAID = mmap.mmap(-1, 2 + _LONGEST + _WARNING + 8)  # shared by all that are forked from this process
+_SHARED = mmap.mmap(-1, 2 + _LONGEST + _WARNING + 8)  # shared by all that are forked from this process
 _RUN = struct.Struct("<q")  # the number of the run's process, at the end
 
 
 def say_measured() -> None:
     """Say that the motion has been measured."""
-    _SAID[0] = 1
+    _SHARED[0] = 1
 
 
 def is_measured() -> bool:
     """Whether that has been said since `forget_measured`."""
-    return _SAID[0] != 0
+    return _SHARED[0] != 0
 
 
 def say_cut_off() -> None:
     """Say that the user ended the motion early, which is no fault of the node's."""
-    _SAID[1] = 1
+    _SHARED[1] = 1
 
 
 def is_cut_off() -> bool:
     """Whether that has been said since `forget_measured`."""
-    return _SAID[1] != 0
+    return _SHARED[1] != 0
 
 
 def forget_measured() -> None:
     """Clear all messages before another run, whose process this is."""
-    _SAID[:] = bytes(len(_SAID) - _RUN.size) + _RUN.pack(os.getpid())
+    _SHARED[:] = bytes(len(_SHARED) - _RUN.size) + _RUN.pack(os.getpid())
 
 
 def say_fault(reason: str) -> None:
@@ -59,17 +59,17 @@ def reported_fault() -> str:
 def say_drives_may_be_on(warning: str) -> bool:
     """Say that drives may be on: the last message of a run. Whether a run's process, which began this one, will."""
     _put(2 + _LONGEST, _WARNING, warning)
-    return os.getppid() == _RUN.unpack(_SAID[-_RUN.size :])[0]
+    return os.getppid() == _RUN.unpack(_SHARED[-_RUN.size :])[0]
 
 
-def said_untold() -> str:
+def drives_warning() -> str:
     """That warning, if said since `forget_measured`; or empty."""
     return _text(2 + _LONGEST, _WARNING)
 
 
 def _put(at: int, room: int, text: str) -> None:
-    _SAID[at : at + room] = text.encode()[:room].ljust(room, b"\0")
+    _SHARED[at : at + room] = text.encode()[:room].ljust(room, b"\0")
 
 
 def _text(at: int, room: int) -> str:
-    return _SAID[at : at + room].rstrip(b"\0").decode(errors="ignore")
+    return _SHARED[at : at + room].rstrip(b"\0").decode(errors="ignore")

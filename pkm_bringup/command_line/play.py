@@ -105,7 +105,7 @@ def play(
         limits = limits_of(mechanism, file)
         planner = MotionPlanner(kinematics, dynamics, limits, reserve=USUAL_RESERVE)
         loop = _position_loop(dynamics, kind, file, simulate)
-        _rehearse(dynamics, planner, file)
+        _warm_up(dynamics, planner, file)
     with making("planning the motion", lambda: planner.done):
         waypoints = motion_named(motion, kinematics, tool_file)
         job = plan_cycle(planner, waypoints)
@@ -199,7 +199,7 @@ def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
     )
 
 
-def _rehearse(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> None:
+def _warm_up(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> None:
     """Run a few periods without the drives, as a warm-up: compiling a kernel later would be a silence to the drives."""
     loop = _position_loop(dynamics, LOOPBACK, file)
     switch_on(loop)

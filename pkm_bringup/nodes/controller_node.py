@@ -295,8 +295,8 @@ class ControllerNode(Node):
         return goal
 
     def _hear_commanders(self, message: State) -> None:
-        unheeded = "the controllers of ros2_control are not active: no command is passed on"
-        self._controls.unheeded = "" if message.id == State.PRIMARY_STATE_ACTIVE else unheeded
+        commands_blocked = "the controllers of ros2_control are not active: no command is passed on"
+        self._controls.commands_blocked = "" if message.id == State.PRIMARY_STATE_ACTIVE else commands_blocked
 
     def _loop_time(self, stamp: float) -> float:
         return stamp if self._shared is None else self._shared.loop_time(stamp)

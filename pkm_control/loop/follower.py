@@ -300,8 +300,8 @@ class TrajectoryFollower:
         return ""
 
     def relocate(self) -> str:
-        """Look for the platform anew with the next reading, and return from where, in words; what was lost is forgiven,
-        but not a doubt.
+        """Look for the platform anew with the next reading, and return from where, in words. A pose that is unknown
+        remains so.
         """
         self.stray.reset()
         if self.change is None or not self.change.lost:
@@ -404,11 +404,11 @@ class TrajectoryFollower:
         locator = self.locator
         silence = now - locator.heard
         locator.ask(now)
-        if doubt := locator.implausible(positions, max(silence, min(time - self.time, self.abort_after))):
+        if problem := locator.implausible(positions, max(silence, min(time - self.time, self.abort_after))):
             if self._last is not None and silence <= self.guard.max_age:
                 return self._last
-            locator.rejected = doubt
-            return self.silent(now, doubt)
+            locator.rejected = problem
+            return self.silent(now, problem)
         if self.change is not None:
             locator.accept(positions)
             return self._changing(self.change, time, now, positions, velocities)
@@ -417,17 +417,17 @@ class TrajectoryFollower:
         measured = locator.locate(joints, velocities, self.check.mode)
         if elastic is not None and measured is not None:
             measured = elastic.seen(measured)
-        if locator.doubt and (self.mode in _LOST or locator.out_of_touch):
-            return self._withhold(now, locator.doubt)
+        if locator.pose_unknown and (self.mode in _LOST or locator.out_of_touch):
+            return self._withhold(now, locator.pose_unknown)
         if measured is None:
             return self.silent(now, locator.observer.reason)
         locator.accept(positions)
         locator.out_of_touch = False
-        self._last = self._believed(time, now, silence, measured)
+        self._last = self._accepted(time, now, silence, measured)
         locator.assembly.settle(min(max(silence, 0.0), self.guard.max_age), self.mode is Mode.HOLDING)
         return self._last
 
-    def _believed(self, time: float, now: float, silence: float, measured: Measured) -> Action:
+    def _accepted(self, time: float, now: float, silence: float, measured: Measured) -> Action:
         locator, found = self.locator, found_at(self.controller.kinematics, measured)
         if self.mode in _LOST and locator.far_off(found, measured.positions, _FAR):
             return self._withhold(now, OTHER_MODE)

@@ -283,18 +283,18 @@ class Jog:
 
     def _planned(self) -> _Planning:
         here = self._end
-        wish = self._wish()
+        requested = self._requested_rate()
         yield
-        if wish is None:
+        if requested is None:
             self._share, self._stopped_way = 1.0, None
-        elif self._stopped_way is not None and _cosine(wish, self._stopped_way) < _SAME_WAY:
+        elif self._stopped_way is not None and _cosine(requested, self._stopped_way) < _SAME_WAY:
             self._share, self._stopped_way, self.blocked = 1.0, None, ""
-        if wish is not None and self._share > 0.0:
+        if requested is not None and self._share > 0.0:
             reason = "the configuration is singular"
             if self._room is None:
                 self._room = self.check.room_at(self._beside(here.pose[None])[0])
                 yield
-            knot = self._next(self._share * wish)
+            knot = self._next(self._share * requested)
             yield
             way = None if knot is None else self._way_to_rest(knot)
             yield
@@ -311,7 +311,7 @@ class Jog:
                     return knot, self._between(here, knot)
                 reason = fault.reason
             self._share *= _LESS
-            self._stopped_way = wish
+            self._stopped_way = requested
             if self._share < _NOTHING:
                 self._share, self._target = 0.0, None
                 self.blocked = reason
@@ -329,7 +329,7 @@ class Jog:
         speeds = np.abs(np.concatenate([knot.twist * self._weights, knot.acceleration * self._weights / self._pace]))
         return bool(speeds.max() < slow)
 
-    def _wish(self) -> Array | None:
+    def _requested_rate(self) -> Array | None:
         k, here = self.kinematics, self._end
         if self._target is None and self._twist is None:
             return None
@@ -359,9 +359,9 @@ class Jog:
         scale = min(1.0, self._speed * min(float(room) for room in rooms))
         return scale * (twist if self._straight else rates)
 
-    def _next(self, wish: Array) -> _Knot | None:
+    def _next(self, requested: Array) -> _Knot | None:
         here = self._end
-        ways, rates, changes = _filtered(here.rate, here.change, wish, np.array((self._tick,)))
+        ways, rates, changes = _filtered(here.rate, here.change, requested, np.array((self._tick,)))
         if self._straight:
             pose = displace(here.pose, ways[0])
             return _Knot(pose, rates[0], changes[0], here.place, rates[0], changes[0])
@@ -430,16 +430,16 @@ class Jog:
 
 
 def _filtered(
-    rate: Array, change: Array, wish: Array, times: Array, pace: float = BANDWIDTH
+    rate: Array, change: Array, requested: Array, times: Array, pace: float = BANDWIDTH
 ) -> tuple[Array, Array, Array]:
-    """Way, rate and its change (n, m) after `times` (n,) [s], of a rate that follows a constant `wish` (m,)."""
+    """Way, rate and its change (n, m) after `times` (n,) [s], of a rate that follows a constant `requested` (m,)."""
     t = np.minimum(times, _EVER / pace)[:, None]
-    off = rate - wish
+    off = rate - requested
     push = change + pace * off
     decay = np.exp(-pace * t)
     left = off + push * t
-    way = wish * t + off / pace + push / pace**2 - decay * (left / pace + push / pace**2)
-    return way, wish + left * decay, (push - pace * left) * decay
+    way = requested * t + off / pace + push / pace**2 - decay * (left / pace + push / pace**2)
+    return way, requested + left * decay, (push - pace * left) * decay
 
 
 def _turning(turn: Array, rate: Array, change: Array) -> tuple[Array, Array]:

@@ -76,7 +76,7 @@ class Operator(OperatorRequests):
         def recovered(loop: RunningLoop) -> tuple[str, str]:
             now = loop.situation
             off = now.mode is Mode.WAITING and now.state.lifecycle is Lifecycle.INACTIVE
-            lost = now.mode is Mode.STOPPED or (off and loop.ask(requests.position_doubt))
+            lost = now.mode is Mode.STOPPED or (off and loop.ask(requests.pose_unknown))
             found = self._found_again(loop) if lost else ""
             there = recovery_pose(loop)
             if there is None:
@@ -116,8 +116,8 @@ class Operator(OperatorRequests):
         return Answer(not problem, problem)
 
     def _found_again(self, loop: RunningLoop) -> str:
-        doubt = loop.ask(requests.position_doubt)
-        only = self._only_mode(loop, doubt) if doubt else ""
+        unknown = loop.ask(requests.pose_unknown)
+        only = self._only_mode(loop, unknown) if unknown else ""
         before = loop.ask(requests.relocate)
         until = time.monotonic() + _PATIENCE
         while loop.situation.mode is Mode.STOPPED and time.monotonic() < until:
@@ -130,7 +130,7 @@ class Operator(OperatorRequests):
         return f"the platform is held at ({place}) m, where readings continue {only or before}"
 
     @staticmethod
-    def _only_mode(loop: RunningLoop, doubt: str) -> str:
+    def _only_mode(loop: RunningLoop, unknown: str) -> str:
         """Tell the loop the one assembly mode that fits the readings, and return its name; PkmError: there are more, or
         there may be.
         """
@@ -141,7 +141,7 @@ class Operator(OperatorRequests):
         names = ", ".join([mode.label for mode in modes[:_NAMED]] + ["..."] * (len(modes) > _NAMED))
         fit = f"{len(modes)} assembly modes{'' if modes.certified else ' or more'} fit its readings ({names})"
         remedy = "bring it home by hand, reset the machine there, and start again"
-        raise PkmError(f"nothing is moved, because the platform's pose is unknown: {doubt}; {fit}; {remedy}")
+        raise PkmError(f"nothing is moved, because the platform's pose is unknown: {unknown}; {fit}; {remedy}")
 
 
 def recovery_pose(running: RunningLoop) -> Array | None:

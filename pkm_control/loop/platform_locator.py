@@ -73,7 +73,7 @@ NOT_HOME = "near home alone its mode is known again, and it is not there: it mus
 
 
 class AssemblyWatch:
-    """Whether readings still tell where the platform is: `doubt` says why not, and is empty where they do.
+    """Whether readings still tell where the platform is: `pose_unknown` says why not, and is empty where they do.
 
     Two assembly modes meet in a singularity of type 2, and their readings are alike on both sides: a platform that
     falls through it looks as one that turned back. There the platform moves infinitely far per motion of the actuators,
@@ -82,7 +82,7 @@ class AssemblyWatch:
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
-        self.doubt = ""
+        self.pose_unknown = ""
         self._length = kinematics.characteristic_length
         self._beside = _BESIDE * np.where(kinematics.engine.actuated_turning, 1.0, self._length)
         self._hold = 0.0  # speed of the actuators per speed of the platform, at the last reading
@@ -114,23 +114,23 @@ class AssemblyWatch:
 
     def settle(self, passed: float, held: bool) -> None:
         """Believe again in the mode in which a law has `held` the platform at rest for a while; `passed`: time [s]."""
-        if self.doubt:
+        if self.pose_unknown:
             self._calm = self._calm + passed if held else 0.0
             if self._calm > _CALM:
-                self.doubt = ""
+                self.pose_unknown = ""
 
     def forget(self) -> None:
         """Begin anew with a platform whose assembly mode is known."""
-        self.doubt = ""
+        self.pose_unknown = ""
         self.restart()
 
     def restart(self) -> None:
-        """Compare the next reading with none before it; a doubt remains."""
+        """Compare the next reading with none before it; an unknown pose remains unknown."""
         self._hold, self._drop, self._at, self._lost = 0.0, 0.0, None, 0
 
     def cross(self) -> None:
         """Doubt from now on."""
-        self.doubt, self._calm = CROSSED, 0.0
+        self.pose_unknown, self._calm = CROSSED, 0.0
 
 
 class PlatformLocator:
@@ -179,10 +179,10 @@ class PlatformLocator:
         return measured
 
     @property
-    def doubt(self) -> str:
+    def pose_unknown(self) -> str:
         """Why the assembly mode is not known, and where it would be; empty where it is."""
-        doubt = self.assembly.doubt
-        return f"{doubt}; {NOT_HOME}" if doubt and self._from_home else doubt
+        unknown = self.assembly.pose_unknown
+        return f"{unknown}; {NOT_HOME}" if unknown and self._from_home else unknown
 
     def far_off(self, pose: Array, positions: Array, far: float) -> bool:
         """Whether actuators are further [rad, characteristic lengths] from those of the mode at a pose (7 + r,)."""
@@ -205,17 +205,17 @@ class PlatformLocator:
     def search_from_home(self, mode: int) -> None:
         """Look for a platform whose configuration was lost: near home it is known again."""
         self.observer.forget(mode)
-        self.assembly.doubt, self._from_home = CROSSED, True
+        self.assembly.pose_unknown, self._from_home = CROSSED, True
 
     def place(self, pose: Array, joints: Array) -> None:
-        """Take the next reading as one that goes on from a pose (7,) and joints (n_joints,), beyond doubt."""
+        """Take the next reading as one that goes on from a pose (7,) and joints (n_joints,), which are certain."""
         self.observer.start(pose, joints)
         self.assembly.forget()
 
     def restart(self, mode: int) -> None:
-        """Take the next reading as the first one, of a platform at home: after a doubt it must be near home indeed."""
+        """Take the next reading as the first one, of a platform at home (near home, if its pose was unknown)."""
         self.observer.forget(mode)
-        self._from_home = bool(self.assembly.doubt)
+        self._from_home = bool(self.assembly.pose_unknown)
         self.assembly.restart()
         self._plausible = ReadingWatch(self._controller.limits)
         self.heard = self._asked = -math.inf

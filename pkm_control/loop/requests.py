@@ -85,9 +85,9 @@ def place(loop: ControlLoop, pose: Array, joints: Array) -> str:
     return ""
 
 
-def position_doubt(loop: ControlLoop) -> str:
+def pose_unknown(loop: ControlLoop) -> str:
     """Why readings do not tell in which assembly mode the platform is; empty where they do."""
-    return loop.follower.locator.assembly.doubt
+    return loop.follower.locator.assembly.pose_unknown
 
 
 def go_back(loop: ControlLoop, pose: Array) -> str:

@@ -110,7 +110,7 @@ class Controls:
 
     loop: RunningLoop | None = None
     problem: str = ""  # why there is no loop
-    unheeded: str = ""  # why commands do not reach the drives; empty: they do, as far as is known
+    commands_blocked: str = ""  # why commands do not reach the drives; empty: they do, as far as is known
 
     @property
     def kinematics(self) -> Kinematics:
@@ -126,8 +126,8 @@ class Controls:
     def ready_to_move(self) -> RunningLoop:
         """As `ready`, where commands reach the drives: a motion that nothing follows would be caught up with a jump."""
         loop = self.ready()
-        if self.unheeded:
-            raise PkmError(self.unheeded)
+        if self.commands_blocked:
+            raise PkmError(self.commands_blocked)
         return loop
 
 

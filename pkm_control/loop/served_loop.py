@@ -144,9 +144,9 @@ class ServedLoop:
         self, build: Callable[..., ControlLoop], arguments: tuple[Any, ...], priority: int
     ) -> tuple[bool, float]:
         self._loop = None
-        rehearsed = build(*arguments)
-        warm_up(rehearsed.follower, rehearsed.kinematics)
-        rehearsed.machine.warm_up()
+        trial = build(*arguments)
+        warm_up(trial.follower, trial.kinematics)
+        trial.machine.warm_up()
         loop = build(*arguments)
         k = loop.kinematics
         sizes = (len(names) for names in (k.actuated_names, k.joint_names, k.redundant_names))

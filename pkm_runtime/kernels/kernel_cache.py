@@ -217,7 +217,7 @@ class Compiling:
         self._began = 0.0  # processor time when the outermost began
         self._seen = self._spent = 0.0  # s: when one began or ended, on the monotonic clock; spent on all
         self._next = _SILENT_FOR
-        self.told_elsewhere = False  # whoever runs tells how long it takes
+        self.quiet = False  # whoever runs tells how long it takes
 
     def begins(self, module: str = "") -> None:
         """A kernel of a module is about to be compiled."""
@@ -249,7 +249,7 @@ class Compiling:
         now = time.monotonic()
         self._spent += now - self._seen if self._open else 0.0
         self._seen = now
-        if self._spent >= self._next and not self.told_elsewhere:
+        if self._spent >= self._next and not self.quiet:
             self._next = self._spent + _AGAIN_AFTER
             _LOG.warning("pkm: %s: %.0f s so far", self.in_words() or _WHAT, self._spent)
 
