@@ -18,7 +18,7 @@ from pkm_description.loops.redundancy import followed, home_at_rest, redundant_j
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.urdf import urdf_plus
 from pkm_description.urdf.elements import ZERO_LENGTH, spring_label
-from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
+from pkm_description.urdf.unit_slips import Suspect, suspects
 from pkm_description.urdf.xml_text import read_xml
 
 
@@ -44,10 +44,9 @@ def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
 def _with_units_first(error: DescriptionError, found: Sequence[Suspect]) -> DescriptionError:
     """The same error preceded by numbers that look like another unit's: these may be its only cause."""
     worst = max(found, key=lambda one: abs(one.value))
-    unit, right = ("degrees", "rad") if worst.slip is Slip.DEGREES else ("millimetres", "m")
     return DescriptionError(
         error.element,
-        f"{error.problem}. Some numbers look like {unit}: {worst.about} is {worst.value:g} {right}",
+        f"{error.problem}. Some numbers look like {worst.slip.value}: {worst.about} is {worst.value:g} {worst.slip.si}",
         f"first correct the units (`pkm check` names the number in the file); otherwise: {error.remedy}",
     )
 

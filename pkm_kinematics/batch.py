@@ -152,7 +152,8 @@ def rows_for(values: ArrayLike, width: int, n: int, what: str) -> Array:
     """One row or n of values (..., width) of argument `what`, as (1, width) or (n, width). Raises `ShapeError`."""
     rows = values[None] if ready(values) and values.shape == (width,) else as_rows(values, width, what)[0]
     if len(rows) not in (1, n):
-        raise ShapeError(f"{what}: expected 1 or {n} rows of {width}, got {len(rows)}")
+        expected = f"1 row of {width}, as there is one pose" if n == 1 else f"1 or {n} rows of {width}"
+        raise ShapeError(f"{what}: expected {expected}, got {len(rows)}")
     return rows
 
 

@@ -35,7 +35,16 @@ from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.making import making
 from pkm_kinematics.status import Status
-from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_cosines, of_drives, of_misfits, of_singularity, of_units
+from pkm_kinematics.verdicts import (
+    NEAR_SINGULAR,
+    Verdict,
+    of_cosines,
+    of_drives,
+    of_margins,
+    of_misfits,
+    of_singularity,
+    of_units,
+)
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError, UsageError
 from pkm_runtime.json_text import json_text
@@ -174,7 +183,7 @@ def _remarks(mechanism: Mechanism) -> list[str]:
         are = "is a coordinate" if len(mechanism.redundant_joints) == 1 else "are coordinates"
         notes.append(f"kinematic redundancy: beside the pose, {names} {are}; modes are not listed")
     if m.singular_home:
-        notes.append("home is a singularity: its degrees of freedom differ from those of nearby poses; move <home>")
+        notes.append("home is a singularity: its degrees of freedom differ from those of nearby poses")
     if m.uncontrolled:
         notes.append(
             f"the actuators do not control {m.uncontrolled} degree(s) of freedom of the platform; the file accepts this"
@@ -273,8 +282,9 @@ def _solve(report: Report, kinematics: Kinematics) -> None:
         report.remarks.append(f"home: {at_home.reason()}")
     margins = kinematics.singularity(home)
     report.singularity = {name: float(getattr(margins, name)) for name in MARGINS}
-    _remark_margins(report)
-    report.verdicts += [*of_singularity(kinematics), *of_weight(kinematics)]
+    if report.singularity["constraint_hold"] < NEAR_SINGULAR:
+        report.remarks.append("home is at or near a constraint singularity: the limbs hardly constrain the platform")
+    report.verdicts += [*of_margins(report.singularity), *of_singularity(kinematics), *of_weight(kinematics)]
 
 
 def _list_modes(report: Report, kinematics: Kinematics) -> None:
@@ -289,17 +299,6 @@ def _list_modes(report: Report, kinematics: Kinematics) -> None:
         "assembly_caution": found.caution,
         "assembly_modes": [{"label": one.label, "pose": np.asarray(one.pose).tolist()} for one in found],
     }
-
-
-def _remark_margins(report: Report) -> None:
-    s = report.singularity
-    if not np.isfinite(s["type2"]):
-        report.remarks.append("a limb is singular at home: there is no Jacobian; move <home>")
-        return
-    if s["type1"] < NEAR_SINGULAR:
-        report.remarks.append("home is at or near a type 1 singularity: a limb is stretched or folded there")
-    if s["constraint_hold"] < NEAR_SINGULAR:
-        report.remarks.append("home is at or near a constraint singularity: the limbs hardly constrain the platform")
 
 
 def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:

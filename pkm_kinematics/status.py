@@ -42,7 +42,7 @@ _MEANING = {
     Status.JOINT_LIMIT: "a joint would leave its range",
     Status.SINGULAR: "the configuration is singular",
     Status.DIVERGED: "the iteration found no solution",
-    Status.INVALID_INPUT: "the input is not usable",
+    Status.INVALID_INPUT: "not finite, too large, no unit quaternion, or a motion that is impossible for the robot",
     Status.NOT_CONNECTED: "iterated limbs do not follow the platform to this pose",
     Status.EFFORT_LIMIT: "the actuators cannot do this within their effort bounds",
 }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,6 +65,16 @@ def of_drives(mechanism: Mechanism) -> Iterator[Verdict]:
             "the drives have different command interfaces; no controller of ros2_control writes both",
             "give every driven joint the same command_interface",
         )
+
+
+def of_margins(margins: Mapping[str, float]) -> Iterator[Verdict]:
+    """Warnings of limbs that are singular, stretched or folded at home."""
+    if not np.isfinite(margins["type2"]):
+        meaning = "a limb is singular at home: there is no Jacobian, and no motion can start there"
+        yield Verdict("warning", "home", None, meaning, "move <home>")
+    elif margins["type1"] < NEAR_SINGULAR:
+        meaning = "at or near a type 1 singularity: a limb is stretched or folded there"
+        yield Verdict("warning", "home", margins["type1"], meaning, "move <home>")
 
 
 def of_singularity(kinematics: Kinematics) -> Iterator[Verdict]:
@@ -240,7 +250,7 @@ def _correction(value: float, slip: Slip) -> str:
 
 
 def _kind(slip: Slip) -> Slip:
-    return Slip.DEGREES if slip is Slip.DEGREES else Slip.MILLIMETRES
+    return Slip.MILLIMETRES if slip is Slip.SLIDE else slip
 
 
 def _of(found: Sequence[Suspect], kind: Slip) -> list[Suspect]:
@@ -263,6 +273,8 @@ def _groups(found: Sequence[Suspect]) -> list[list[Suspect]]:
 def _what(one: Suspect, mass: float) -> str:
     if one.slip is Slip.DEGREES:
         return f"{one.value:g} rad, more than a full turn: the unit looks like degrees"
+    if one.slip is Slip.INERTIA:
+        return f"{one.value:g} kg m^2, more than a body of its mass in this robot: the unit looks like kg mm^2"
     if one.slip is Slip.SLIDE:
         return f"a translation of {abs(one.value):g} m: the unit looks like millimetres"
     size = f"more than {LARGE:g} m" if one.value > LARGE else "a hundred times the others"
@@ -283,5 +295,7 @@ def _remedy(one: Suspect) -> str:
             f"or write ${{{one.value:.6g} * pi / 180}}; if it comes from an expression, correct the angles of the "
             "expression"
         )
+    if one.slip is Slip.INERTIA:
+        return f"write inertias in kg m^2: {one.value:g} kg mm^2 are {1e-6 * one.value:g}"
     more = "; inertias in kg m^2 (1 kg mm^2 is 1e-6)" if one.slip is Slip.MILLIMETRES else ""
     return f"write lengths in m: {abs(one.value):g} mm are {abs(one.value) / 1000.0:g}{more}"

@@ -91,6 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     endings = SUFFIXES.get(given.to.partition("+")[0], YAML)
     if given.output and Path(given.output).suffix not in endings:
         command.error(f"-o {given.output}: {given.to} files end with {' or '.join(endings)}")
+    written, taken = Path(given.output or "-"), Path(given.robot)
+    if written.exists() and taken.exists() and written.samefile(taken):
+        command.error(f"-o {written}: this is the file that is read; name another one")
     if given.balls == "hinges" and given.to not in OF_BALLS:
         command.error(f"--balls hinges is only for {' and '.join(OF_BALLS)}: remove it from --to {given.to}")
     try:
@@ -134,11 +137,11 @@ def _loaded(file: str, named: dict[str, str]) -> tuple[Robot, list[str]]:
 
 
 def _units(mechanism: Robot) -> list[str]:
-    """A sentence for each unit other than m and rad that numbers of the file look like, with the first such number."""
+    """A sentence for each unit other than SI that numbers of the file look like, with the first such number."""
     text, file = mechanism.urdf, mechanism.source
     found = suspects(parse(text, file, tree=True), read_xml(text, file))
     return [
-        f"{one.about}: {one.value:.4g} looks like {one.slip.value}; write lengths in m and angles in rad"
+        f"{one.about}: {one.value:.4g} looks like {one.slip.value}; write {one.slip.si}"
         for one in {one.slip: one for one in reversed(found)}.values()
     ]
 

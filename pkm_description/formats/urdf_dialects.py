@@ -76,6 +76,9 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
         raise DescriptionError(label, f"{', '.join(odd)} is not known", remedy)
     names = [str(content.get("urdf", "")), *(path.stem + ending for ending in (".urdf", ".urdf.xacro"))]
     found = [one for name in filter(None, names) if (one := path.parent / name).is_file()][:1]
+    if not found and names[0]:
+        remedy = f"pkm convert ROBOT --to urdf -o {names[0]} writes it"
+        raise DescriptionError(label, f"its robot's file {names[0]} is not in its folder", remedy)
     folders = (path.parent, path.parent / "urdf", path.parent.parent / "urdf")
     found = found or next((there for folder in folders if (there := sorted(folder.glob("*.urdf")))), [])
     if len(found) != 1:
@@ -309,7 +312,8 @@ def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
 
 def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     """The hinges and balls of loops as `loop_closures.yaml`, for the file that `to_tree` writes."""
-    lines = [f"urdf: {mechanism.name}.urdf"]
+    urdf = f"{mechanism.name}_tree.urdf"
+    lines = [f"urdf: {urdf}"]
     for kind, key in IN_YAML.items():
         loops = [loop for loop in mechanism.loops if loop.type is kind]
         lines += [f"{key}:"] if loops else []
@@ -325,7 +329,6 @@ def to_yaml(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     lines.append(f"independent: [{', '.join(mechanism.actuated_joints)}]")
     others = [f"{one.name} ({one.type.value})" for one in mechanism.loops if one.type not in IN_YAML]
     notes = [f"left out, as this format has only hinges and balls: {', '.join(others)}"] if others else []
-    urdf = f"{mechanism.name}.urdf"
     beside = f"all but loops and drives is in {urdf}, with which it is read; --to urdf -o {urdf} writes it"
     return "\n".join(lines) + "\n", [NAMELESS, beside, *notes, *_plain(mechanism)[1]]
 

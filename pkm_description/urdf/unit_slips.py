@@ -33,6 +33,7 @@ LARGE = 50.0  # m
 FAST = 60.0  # rad/s, 570 turns a minute: limbs do not swing as fast; slow drives in deg/s have such numbers
 FAST_SLIDE = 20.0  # m/s
 BESIDE, OTHERS = 5.0, 100.0  # m, and times what the lengths of the same robot commonly are: one slip among metres
+WIDE = 10.0  # radius of gyration of a body, times the largest length of the robot
 MOST = 40  # expansions, each a tenth of a second
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TAG = re.compile(r"<([\w:]+)((?:\s+[\w:.]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*/?>")
@@ -47,16 +48,22 @@ _GIVEN = re.compile(r"(\w+)\s*=\s*[\"']\$\{([^{}]*)\}[\"']")  # arguments in cal
 
 
 class Slip(Enum):
-    """The unit written instead of radians or metres."""
+    """The unit written instead of radians, metres or kg m^2."""
 
     DEGREES = "degrees"
     MILLIMETRES = "mm"
     SLIDE = "mm of a slide"
+    INERTIA = "kg mm^2"
 
     @property
     def factor(self) -> float:
-        """Factor from the number to radians or metres."""
-        return float(np.pi / 180.0) if self is Slip.DEGREES else 1e-3
+        """Factor from the number to SI units."""
+        return {Slip.DEGREES: np.pi / 180.0, Slip.INERTIA: 1e-6}.get(self, 1e-3)
+
+    @property
+    def si(self) -> str:
+        """The SI unit."""
+        return {Slip.DEGREES: "rad", Slip.INERTIA: "kg m^2"}.get(self, "m")
 
 
 @dataclass(frozen=True)
@@ -66,12 +73,12 @@ class Suspect:
     slip: Slip
     about: str  # element, for people
     attribute: str  # of the element, where it has several such numbers
-    value: float  # rad or m, as it would be taken
+    value: float  # rad, m or kg m^2, as it would be taken
 
 
 def suspects(description: Description, root: ElementTree.Element) -> list[Suspect]:
     """Numbers that look like another unit's, limits first; `root` is the text with angles as written."""
-    return [*_angles(description, root), *_lengths(description), *_slides(description)]
+    return [*_angles(description, root), *_lengths(description), *_slides(description), *_inertias(description)]
 
 
 def _angles(description: Description, root: ElementTree.Element) -> Iterator[Suspect]:
@@ -104,6 +111,17 @@ def _written_angles(element: ElementTree.Element, around: str) -> Iterator[Suspe
 def looks_like_degrees(angle: float) -> bool:
     """Whether an angle is round beyond a turn, or beyond two turns: a computed angle has all its digits."""
     return abs(angle) > TURNS or (abs(angle) > ANGLE and abs(angle - round(angle, 2)) < 1e-9)
+
+
+def _inertias(description: Description) -> Iterator[Suspect]:
+    bodies = [(link.name, link.inertial) for link in description.links if link.inertial.mass > 0.0]
+    points = [joint.origin[:3, 3] for joint in description.joints] + [body.com for _, body in bodies]
+    points += [frame[:3, 3] for loop in description.loops for frame in (loop.predecessor_frame, loop.successor_frame)]
+    size = max(map(np.linalg.norm, points), default=0.0)
+    for name, body in bodies:
+        moment = float(np.abs(body.inertia.diagonal()).max())
+        if size > 0.0 and moment > body.mass * (WIDE * size) ** 2:
+            yield Suspect(Slip.INERTIA, f'<link name="{name}"> <inertia>', "", moment)
 
 
 def _lengths(description: Description) -> Iterator[Suspect]:

@@ -8,10 +8,11 @@ tree, closable loops, enough actuators) is checked elsewhere.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pkm_description.description_error import DescriptionError
@@ -30,6 +31,7 @@ from pkm_description.mechanism import (
     frozen,
 )
 from pkm_description.urdf.elements import (
+    SIX,
     coupling_of,
     flag,
     joint_of,
@@ -49,6 +51,32 @@ from pkm_description.urdf.xml_text import read_xml
 # loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
 PARTS = {"link": 500, "joint": 500, "loop": 60, "spring": 500, "coupling": 500}
 NAME = 200  # characters of a name, at most
+# Elements and attributes that may be left out, by the element that has them: a misspelled one would go unnoticed.
+ELEMENTS = {
+    "robot": ("link", "joint", "loop", "spring", "coupling", "pkm", "ros2_control", "transmission", "material"),
+    "link": ("inertial", "visual", "collision", "beam"),
+    "inertial": ("origin", "mass", "inertia"),
+    "joint": ("origin", "axis", "limit", "dynamics", "mimic", "bearing"),
+    "loop": ("axis", "axis2", "bearing"),
+    "predecessor": ("origin",),
+    "successor": ("origin",),
+    "pkm": ("home", "redundant"),
+}
+ATTRIBUTES = {
+    "origin": ("xyz", "rpy"),
+    "inertia": SIX,
+    "limit": ("lower", "upper", "velocity", "effort"),
+    "dynamics": ("damping", "friction", "armature", "spring_stiffness", "spring_reference"),
+    "mimic": ("multiplier", "offset"),
+    "coupling": ("offset",),
+    "bearing": ("radial", "axial", "tilt", "torsion"),
+    "beam": ("material", "from", "to", "inner_radius", "thickness"),
+    "pkm": ("gravity", "kinematics_only", "accept_singular", "accept_invalid_inertia"),
+    "home": ("xyz", "rpy"),
+    "redundant": ("follows",),
+}
+PARAMETERS = ("gear_ratio", "gear_correction", "rotor_inertia", "stiffness", "cable_stiffness", "cable_mass")
+NEAR = 0.75  # likeness of names, by difflib: `collision_checking` of others is no `collision`
 
 
 @dataclass
@@ -79,6 +107,7 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
     A `tree` needs neither `<pkm>` nor a platform, drives or loops; its base is the root link unless it is named.
     """
     root = _root(text, source)
+    _refuse_misspelled(root, "<robot>")
     name = root.get("name") or "robot"
     pkm = ET.Element("pkm") if tree and root.find("pkm") is None else _single_pkm(root)
     accept = flag(pkm, "<pkm>", "accept_invalid_inertia")
@@ -144,6 +173,29 @@ def _root(text: str, source: str) -> ET.Element:
             place, f"it holds <xacro:{_tag(foreign)}>, but only files are expanded", "give the output of xacro"
         )
     return root
+
+
+def _refuse_misspelled(element: ET.Element, label: str) -> None:
+    """Refuse elements and attributes of our own whose name is nearly one that they may have."""
+    tag = _tag(element)
+    for attribute in element.attrib:
+        _refuse_near(attribute, ATTRIBUTES.get(tag, ()), label, "attribute")
+    for child in element:
+        name = _tag(child)
+        inner = f"{'' if tag == 'robot' else label + ' '}<{name}{_quoted_name(child)}>"
+        _refuse_near(name, ELEMENTS.get(tag, ()), label, "element")
+        if name in ELEMENTS or name in ATTRIBUTES:
+            _refuse_misspelled(child, inner)
+
+
+def _refuse_near(name: str, known: Sequence[str], label: str, what: str) -> None:
+    near = [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
+    if near:
+        raise DescriptionError(label, f"{what} {name!r} is not known", f"did you mean {near[0]!r}?")
+
+
+def _quoted_name(element: ET.Element) -> str:
+    return f' name="{element.get("name")}"' if element.get("name") else ""
 
 
 def check_version(root: ET.Element) -> None:
@@ -228,6 +280,8 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
                 continue
             _check_can_be_driven(joints[name], commands, label)
             parameters = {e.get("name"): (e.text or "").strip() for e in element.findall("param")}
+            for parameter in parameters:
+                _refuse_near(parameter or "", PARAMETERS, label, "parameter")
             drives[name] = Drive(
                 command_interfaces=commands,
                 state_interfaces=tuple(e.get("name", "") for e in states) or ("position", "velocity"),

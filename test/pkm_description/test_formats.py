@@ -310,12 +310,21 @@ def test_nothing_is_dropped_silently(what):
             assert any(words in note for note in notes), (kind, notes)
         elif not np.isnan(values).any():
             assert says(text, values), kind
-    assert "all but loops and drives is in five_bar.urdf" in " ".join(WRITERS["yaml"](mechanism)[1])
+    assert "all but loops and drives is in five_bar_tree.urdf" in " ".join(WRITERS["yaml"](mechanism)[1])
 
 
 def test_the_model_of_export_says_what_it_leaves_out(tmp_path, capsys):
     assert export_robot.main(["five_bar", "-o", str(tmp_path / "five_bar.xml")]) == 0
     assert "in the MJCF file: left out: limits of velocity of left_arm, right_arm\n" in capsys.readouterr().err
+
+
+def test_a_robot_is_not_written_over_its_own_file(tmp_path, capsys):
+    file = tmp_path / "own.urdf"
+    file.write_text(load_mechanism("five_bar").urdf)
+    with pytest.raises(SystemExit):
+        main([str(file), "--to", "urdf", "-o", str(tmp_path / "." / "own.urdf")])
+    assert "this is the file that is read" in capsys.readouterr().err
+    assert "<loop" in file.read_text()
 
 
 def test_a_range_that_is_open_at_one_end_comes_back_from_sdf():

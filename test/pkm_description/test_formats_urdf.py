@@ -170,10 +170,12 @@ def test_the_tree_and_its_yaml_are_the_robot(of_gallery, tmp_path):
     mechanism = of_gallery["five_bar"].kinematics.mechanism
     text = to_tree(mechanism)[0]
     assert "<loop" not in text
-    (tmp_path / "five_bar.urdf").write_text(text)
     (tmp_path / "another.urdf").write_text("<robot name='another'/>")
     file = tmp_path / "loops.yaml"
     file.write_text(to_yaml(mechanism)[0])
+    with pytest.raises(DescriptionError, match=r"five_bar_tree\.urdf is not in its folder"):
+        load_mechanism(file)
+    (tmp_path / "five_bar_tree.urdf").write_text(text)
     back = load_mechanism(file, {"platform": mechanism.platform_link})
     assert {loop.name for loop in back.loops} == {loop.name for loop in mechanism.loops}
     assert back.mobility.total == mechanism.mobility.total

@@ -23,6 +23,23 @@ def example() -> str:
     return found.group(1)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [
+        ("velocity=", "vellocity=", "velocity"),
+        ("effort=", "max_effort=", "effort"),
+        ("<limit ", "<limits ", "limit"),
+        ("friction=", "frction=", "friction"),
+        ('name="gear_ratio"', 'name="gear_ration"', "gear_ratio"),
+    ],
+)
+def test_names_that_are_nearly_ours_are_refused(old: str, new: str, meant: str) -> None:
+    plain = load_mechanism("five_bar").urdf
+    assert old in plain
+    with pytest.raises(DescriptionError, match=f"is not known; did you mean '{meant}'"):
+        load_mechanism(plain.replace(old, new, 1))
+
+
 def test_the_documented_example_loads(example: str) -> None:
     mechanism = load_mechanism(example)
     assert mechanism.mobility.motion == "2T"

@@ -98,7 +98,7 @@ def test_wrong_shapes_are_refused(of_gallery) -> None:
     dynamics = Dynamics(kinematics)
     with pytest.raises(ShapeError, match="twist: expected an array of shape"):
         dynamics.inverse(kinematics.home, np.zeros(5))
-    with pytest.raises(ShapeError, match="wrench: expected 1 or 1 rows of 6, got 2"):
+    with pytest.raises(ShapeError, match="wrench: expected 1 row of 6, as there is one pose, got 2"):
         dynamics.inverse(kinematics.home, wrench=np.zeros((2, 6)))
     with pytest.raises(ShapeError, match="pose: expected an array of shape"):
         dynamics.inverse(np.zeros(6))

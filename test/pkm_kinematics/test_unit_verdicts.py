@@ -73,7 +73,7 @@ def test_a_rod_in_millimetres_is_no_architecture_singularity(tmp_path: Path) -> 
     assert 'name="rod_length"' in path.read_text().splitlines()[line - 1]
     assert report.verdicts[-1].remedy.startswith("first correct the units")
     assert as_text(report).index("130 mm are 0.13") < as_text(report).index("ERROR")
-    with pytest.raises(DescriptionError, match=r"look like millimetres: .* first correct the units"):
+    with pytest.raises(DescriptionError, match=r"look like mm of a slide: .* first correct the units"):
         load_mechanism(path)
 
 
@@ -115,6 +115,16 @@ def test_a_rod_that_is_too_short_is_no_matter_of_units(tmp_path: Path) -> None:
     path = written(tmp_path, "hobby_hexapod", ('name="rod_length" value="0.130"', 'name="rod_length" value="0.01"'))
     report = examine(str(path), modes=False)
     assert [verdict.level for verdict in report.verdicts] == ["error"]
+
+
+def test_inertias_in_kg_mm2() -> None:
+    plain = load_mechanism("five_bar").urdf
+    body = re.search(r"<inertia [^>]*>", plain)
+    assert body is not None
+    wrong = re.sub(r'(i(?:xx|yy|zz))="([^"]+)"', lambda x: f'{x[1]}="{1e6 * float(x[2])}"', body[0])
+    text = plain.replace(body[0], wrong, 1)
+    (found,) = suspects(parse(text), read_xml(text, "text"))
+    assert (found.slip, found.value) == (Slip.INERTIA, pytest.approx(190.0))
 
 
 def test_one_length_among_metres_need_not_be_large(tmp_path: Path) -> None:
