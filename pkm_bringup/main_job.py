@@ -83,7 +83,7 @@ def planned(
     """
     dynamics = shared_dynamics(mechanism)
     limits, space = limits_by_file(mechanism, machine_file), read_keep_outs(keep_out_file)
-    planner = MotionPlanner(dynamics.kinematics, dynamics, limits, reserve=reserve, space=space)
+    planner = MotionPlanner(dynamics, limits, reserve=reserve, space=space)
     file = motion_named(motion, dynamics.kinematics, tool_file)
     return Plan(planner, file, plan_cycle(planner, file))
 

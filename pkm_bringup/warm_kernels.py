@@ -221,7 +221,7 @@ def _warm_run(loop: ControlLoop) -> None:
 
 
 def _planner(loop: ControlLoop) -> MotionPlanner:
-    return MotionPlanner(loop.kinematics, loop.dynamics, loop.limits)
+    return MotionPlanner(loop.dynamics, loop.limits)
 
 
 def warm_modules() -> None:

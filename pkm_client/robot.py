@@ -153,16 +153,14 @@ class Robot:
         if self._mode not in self._planners:
             dynamics = shared_dynamics(self.mechanism)
             limits = self._backend.limits
-            self._planners[self._mode] = MotionPlanner(
-                dynamics.kinematics, dynamics, limits, reserve=self._reserve, mode=self._mode
-            )
+            self._planners[self._mode] = MotionPlanner(dynamics, limits, reserve=self._reserve, mode=self._mode)
         return self._planners[self._mode]
 
     @property
     def _boarding(self) -> Boarding:
         if self._mode not in self._boardings:
             dynamics = shared_dynamics(self.mechanism)
-            check = CurveCheck(dynamics.kinematics, dynamics, self._backend.limits, self._mode)
+            check = CurveCheck(dynamics, self._backend.limits, self._mode)
             self._boardings[self._mode] = Boarding(self._planner, check)
         return self._boardings[self._mode]
 

@@ -168,4 +168,4 @@ def build_loop(mechanism: Mechanism, setup: Setup, dynamics: Dynamics | None = N
 def planner_of(loop: ControlLoop, setup: Setup) -> MotionPlanner:
     """The planner of a loop's motions, which leaves the controller its reserve and avoids the loop's keep-outs."""
     space = loop.follower.check.space
-    return MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=setup.reserve, space=space)
+    return MotionPlanner(loop.dynamics, loop.limits, reserve=setup.reserve, space=space)

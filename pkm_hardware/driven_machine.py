@@ -78,6 +78,13 @@ class DrivenMachine(Machine):
 
     def configure(self) -> None:
         """Open the line to the device and read it: inactive with drives off, or a fault. LifecycleError if active."""
+
+        def make_contact() -> None:
+            self._driver.close()
+            self._driver.open(self._scale.to_device(self._home))
+            self._may_be_on, self._untold = False, ""
+            self._confirm()
+
         with self._lock, self._blocking():
             if self.lifecycle is Lifecycle.ACTIVE:
                 raise LifecycleError("configure", "active", "deactivate first")
@@ -86,7 +93,7 @@ class DrivenMachine(Machine):
             self._homed, self._homing, self._scale = not self._axes, None, self._described
             self._released = True
             self._readings.restart(self.time)
-            if self._attempt(self._make_contact):
+            if self._attempt(make_contact):
                 self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
@@ -231,12 +238,6 @@ class DrivenMachine(Machine):
         self._driver.set_output(name, value)
 
     # Inside
-
-    def _make_contact(self) -> None:
-        self._driver.close()
-        self._driver.open(self._scale.to_device(self._home))
-        self._may_be_on, self._untold = False, ""
-        self._confirm()
 
     def _confirm(self) -> None:
         self._began = time.monotonic()

@@ -157,7 +157,7 @@ class Trial:
         self.name = name
         self.kinematics = Kinematics(load_mechanism(name))
         dynamics = Dynamics(self.kinematics)
-        self.check = CurveCheck(self.kinematics, dynamics, ActuatorLimits.of(self.kinematics.mechanism))
+        self.check = CurveCheck(dynamics, ActuatorLimits.of(self.kinematics.mechanism))
         self.judge = Judge(self.kinematics)
         quick = self.kinematics.constant_space and not self.kinematics.engine.iterated
         self.step = _STEP if quick else _COARSE

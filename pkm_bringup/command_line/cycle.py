@@ -68,7 +68,7 @@ def planner_of(dynamics: Dynamics, payload: float = 0.0, reserve: float = USUAL_
     """The planner of cycles with a point mass [kg] at the platform's origin; `reserve` as in `MotionPlanner`."""
     carried = Inertial(mass=payload) if payload > 0.0 else None
     limits = ActuatorLimits.of(dynamics.mechanism)
-    return MotionPlanner(dynamics.kinematics, dynamics, limits, reserve=reserve, payload=carried)
+    return MotionPlanner(dynamics, limits, reserve=reserve, payload=carried)
 
 
 def cycle_figures(

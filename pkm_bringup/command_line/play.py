@@ -103,7 +103,7 @@ def play(
         kinematics = dynamics.kinematics
         drives = _rest_of_the_file(kinematics, file) if dry else None
         limits = limits_of(mechanism, file)
-        planner = MotionPlanner(kinematics, dynamics, limits, reserve=USUAL_RESERVE)
+        planner = MotionPlanner(dynamics, limits, reserve=USUAL_RESERVE)
         loop = _position_loop(dynamics, kind, file, simulate)
         _warm_up(dynamics, planner, file)
     with making("planning the motion", lambda: planner.done):

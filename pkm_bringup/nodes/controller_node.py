@@ -173,7 +173,7 @@ class ControllerNode(Node):
         compliance = read_compliance(self._value("compliance_file"), dynamics.kinematics)
 
         def planning(mode: int) -> tuple[CurveCheck, Jog]:
-            check = CurveCheck(dynamics.kinematics, dynamics, limits, mode, space, compliance)
+            check = CurveCheck(dynamics, limits, mode, space, compliance)
             return check, Jog(check)
 
         def reference(stamp: Any, numbers: Any) -> PlatformReference:

@@ -93,7 +93,7 @@ class TrajectoryFollower:
         self.override = 1.0
         self.time = 0.0
         self.compensation = None if compliance is None else Compensation(compliance, controller)
-        self.check = CurveCheck(kinematics, controller.dynamics, controller.limits, 0, space, compliance)
+        self.check = CurveCheck(controller.dynamics, controller.limits, 0, space, compliance)
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
         self.belts = dict(belts or {})
@@ -221,7 +221,7 @@ class TrajectoryFollower:
         if self._jogging:
             return "the platform is being jogged"
         if run.aside:
-            problem = self._moved_beside(run.pose) or self.jog_to(run.pose)
+            problem = _moved_beside(self.controller.kinematics, run.pose, self.hold) or self.jog_to(run.pose)
             run.returning = not problem
             return problem
         run.paused = False
@@ -274,13 +274,6 @@ class TrajectoryFollower:
             except PkmError as error:
                 return str(error)
         return problem
-
-    def _moved_beside(self, pose: Array) -> str:
-        """Why a jog does not lead back to a pose (7 + r,): redundant joints are elsewhere. Empty where they are not."""
-        k, inputs = self.controller.kinematics, self.controller.kinematics.engine.inputs
-        off = np.abs(inputs.offset(pose) - inputs.offset(self.hold))
-        far = [name for name, by in zip(k.redundant_names, off, strict=True) if by > _BACK * k.engine.size]
-        return f"{', '.join(far)} moved meanwhile, and jogs move the platform alone: stop the motion" if far else ""
 
     def _begin_jog(self) -> str:
         run = self.run
@@ -584,6 +577,13 @@ class TrajectoryFollower:
                 run.goes_on = False
                 self._border = self.resume()
         return reference
+
+
+def _moved_beside(k: Kinematics, pose: Array, hold: Array) -> str:
+    """Why a jog does not lead from `hold` back to a pose (7 + r,): redundant joints are elsewhere; or empty."""
+    off = np.abs(k.engine.inputs.offset(pose) - k.engine.inputs.offset(hold))
+    far = [name for name, by in zip(k.redundant_names, off, strict=True) if by > _BACK * k.engine.size]
+    return f"{', '.join(far)} moved meanwhile, and jogs move the platform alone: stop the motion" if far else ""
 
 
 def _apart(kinematics: Kinematics, one: Array, other: Array) -> float:

@@ -13,7 +13,7 @@ A curve that begins outside a range, or nearer to a singularity than allowed, ma
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,17 +83,18 @@ class CurveCheck:
     `compliance`, the platform is led against what gives way, so that the joints are those of other poses.
     """
 
-    kinematics: Kinematics
     dynamics: Dynamics
     limits: ActuatorLimits
     mode: int = 0
     space: KeepOuts | None = None
     compliance: ComplianceTable | None = None
     payload: Inertial | None = None  # what the platform carries, in its frame
+    kinematics: Kinematics = field(init=False)
 
     def __post_init__(self) -> None:
         """Compute what all checks share."""
-        kinematics, limits = self.kinematics, self.limits
+        kinematics, limits = self.dynamics.kinematics, self.limits
+        self.kinematics = kinematics
         # who has a choice shares within limits, as controllers do
         redundant = len(limits.names) > kinematics.engine.freedoms
         self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)

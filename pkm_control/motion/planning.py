@@ -84,7 +84,6 @@ class MotionPlanner:
         mode: number of the working mode, which motions never leave.
     """
 
-    kinematics: Kinematics
     dynamics: Dynamics
     actuators: ActuatorLimits
     platform: PlatformLimits = field(default_factory=PlatformLimits)
@@ -94,12 +93,14 @@ class MotionPlanner:
     mode: int = 0  # home's
     beside: Array | None = None  # how far (r,) redundant joints are from home's, or where they follow to
     done: str = ""  # how far it is with a motion
+    kinematics: Kinematics = field(init=False)
     _paths: dict[tuple[bytes, bytes], ActuatorPath] = field(default_factory=dict)  # by start and end
 
     def __post_init__(self) -> None:
         """Compute what all plans share."""
         if not 0.0 <= self.reserve < 1.0:
             raise ValueError(f"reserve is {self.reserve}, not in [0, 1)")
+        self.kinematics = self.dynamics.kinematics
         self._tilts = tilts_by_itself(self.kinematics)
         self._straight = self.kinematics.constant_space or self._tilts
         self._coarser = 1 if self.kinematics.constant_space else _COARSER

@@ -22,7 +22,7 @@ ACROSS = ["--pick", "-0.15", "0", "-0.85", "--place", "0.15", "0", "-0.85"]
 
 def test_the_motion_that_ships_has_the_figures_of_its_plan(dynamics, kinematics, limits) -> None:
     found = cycle_figures(dynamics, read_motion_file("pick_and_place"))
-    plan = plan_cycle(MotionPlanner(kinematics, dynamics, limits), read_motion_file("pick_and_place")).cycle
+    plan = plan_cycle(MotionPlanner(dynamics, limits), read_motion_file("pick_and_place")).cycle
     assert found.duration == pytest.approx(plan.duration)
     assert found.cycles_per_minute == pytest.approx(60.0 / plan.duration)
     assert 0.78 < found.effort.peak_share.max() <= 0.8 + 1e-6  # what the reserve leaves, used

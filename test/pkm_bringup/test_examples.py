@@ -44,7 +44,7 @@ def test_the_check_has_nothing_against_it(name: str, capsys: pytest.CaptureFixtu
 def test_it_runs_its_motion(name: str) -> None:
     motion, rate = RUNS[name]
     loop = simulated_loop(load_mechanism(EXAMPLES / f"{name}.urdf.xacro"), rate)
-    planner = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits)
+    planner = MotionPlanner(loop.dynamics, loop.limits)
     job = plan_cycle(planner, motion_named(str(EXAMPLES / motion), loop.kinematics))
     switch_on(loop)
     run_motion(loop, job.approach, recorded=False)

@@ -21,7 +21,7 @@ from pkm_viewer.report.report import Report
 
 @pytest.fixture
 def planner(kinematics, dynamics, limits) -> MotionPlanner:
-    return MotionPlanner(kinematics, dynamics, limits)
+    return MotionPlanner(dynamics, limits)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def loop(mechanism, dynamics) -> ControlLoop:
 
 
 def do(loop: ControlLoop, motion="pick_and_place", cycles: int = 1, **settings):
-    job = plan_cycle(MotionPlanner(loop.kinematics, loop.dynamics, loop.limits), read_motion_file(motion))
+    job = plan_cycle(MotionPlanner(loop.dynamics, loop.limits), read_motion_file(motion))
     switch_on(loop)
     run_motion(loop, job.approach, recorded=False)
     return run_motion(loop, job.cycle, cycles, **settings)
@@ -183,7 +183,7 @@ def test_a_rate_that_makes_no_sense_is_refused(mechanism, dynamics, rate: float)
 def test_a_gap_before_a_motion_is_counted(loop) -> None:
     """A silence to the drives that lasted from one motion to the next is no part of either."""
     switch_on(loop)
-    still = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits).rest(np.array(loop.kinematics.home), 0.02)
+    still = MotionPlanner(loop.dynamics, loop.limits).rest(np.array(loop.kinematics.home), 0.02)
     ready, pace = make_ready(loop, still), FixedRateLoop(loop.rate)
     pace.restart()
     hold(loop, pace)
@@ -196,7 +196,7 @@ def test_a_gap_before_a_motion_is_counted(loop) -> None:
 
 def test_readings_that_stop_are_the_reason_and_no_fallback_is_told_for_drives_that_are_off(loop, monkeypatch) -> None:
     switch_on(loop)
-    still = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits).rest(np.array(loop.kinematics.home), 0.2)
+    still = MotionPlanner(loop.dynamics, loop.limits).rest(np.array(loop.kinematics.home), 0.2)
     read, seen = loop.machine.read, []
 
     def stale():

@@ -60,7 +60,7 @@ def test_controllers_bear_it_and_the_run_is_the_same_each_time(name: str) -> Non
     errors = []
     for _ in range(2):
         loop = simulated_loop(mechanism, machine=realistic_machine(mechanism))
-        planner = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=machine_kinds.RESERVE)
+        planner = MotionPlanner(loop.dynamics, loop.limits, reserve=machine_kinds.RESERVE)
         job = plan_cycle(planner, motion_named("auto", loop.kinematics))
         switch_on(loop)
         run_motion(loop, job.approach, recorded=False)

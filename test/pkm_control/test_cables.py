@@ -77,7 +77,7 @@ def efforts_of(cables, limits, law, period, payload):
     controller = make_controller(law, dynamics, limits, period, natural_frequency=40.0)
     loop, planner = (
         ControlLoop.of(machine, controller, 1.0 / period),
-        MotionPlanner(cables.kinematics, dynamics, limits),
+        MotionPlanner(dynamics, limits),
     )
     job = plan_cycle(planner, motion_named("auto", cables.kinematics))
     switch_on(loop)
@@ -128,18 +128,18 @@ def outside(cables):
 
 
 def test_what_no_tensions_hold_is_refused_before_it_moves(cables, limits):
-    planner = MotionPlanner(cables.kinematics, cables.dynamics, limits)
+    planner = MotionPlanner(cables.dynamics, limits)
     words = r"cannot hold it there within their bounds \(cable1_leg and 7 more: -600 to -20 N\)"
     with pytest.raises(UnreachableMotionError, match=words):
         planner.between(np.asarray(cables.kinematics.home), outside(cables))
-    check = CurveCheck(cables.kinematics, cables.dynamics, limits)
+    check = CurveCheck(cables.dynamics, limits)
     poses, still = np.array([cables.kinematics.home, outside(cables)]), np.zeros((2, 6))
     refusal = check.refusal(PointTrajectory(np.array((0.0, 5.0)), poses, still, still))
     assert "no efforts do it within the bounds of the actuators (cable1_leg and 7 more: -600 to -20 N)" in refusal
 
 
 def test_a_motion_too_quick_for_the_tensions_is_refused(cables, limits):
-    check = CurveCheck(cables.kinematics, cables.dynamics, limits)
+    check = CurveCheck(cables.dynamics, limits)
     home = np.asarray(cables.kinematics.home)
     still = np.zeros((2, 6))
 

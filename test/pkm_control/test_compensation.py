@@ -347,14 +347,14 @@ def test_limits_are_those_of_the_pose_that_is_led_to() -> None:
     dynamics, limits = Dynamics(k), ActuatorLimits.of(mechanism)
     home = np.array(k.home)
     highest, up = home.copy(), np.array([0.0, 0.0, 1e-3, 0.0, 0.0, 0.0])
-    check = CurveCheck(k, dynamics, limits)
+    check = CurveCheck(dynamics, limits)
     while not check.standing(displace(highest, up)):
         highest = displace(highest, up)
     sag = np.array([0.0, 0.0, -3e-3, 0.0, 0.0, 0.0])
     poses = np.array([home, highest])
     table = ComplianceTable(k, poses, np.tile(sag, (2, 1)), np.zeros((2, 6, 6)), np.zeros(6), {})
-    assert CurveCheck(k, dynamics, limits, compliance=table).standing(home) == ""
-    assert "range" in CurveCheck(k, dynamics, limits, compliance=table).standing(highest)
+    assert CurveCheck(dynamics, limits, compliance=table).standing(home) == ""
+    assert "range" in CurveCheck(dynamics, limits, compliance=table).standing(highest)
     controller = make_controller("position", dynamics, limits, PERIOD)
     compensation = Compensation(table, controller)
     guard = guard_of("position", limits, 5 * PERIOD, controller.weight)

@@ -28,13 +28,13 @@ ROBOTS = (
 @pytest.fixture(params=ROBOTS)
 def check(request: pytest.FixtureRequest, of_gallery) -> CurveCheck:
     robot = of_gallery[request.param]
-    return CurveCheck(robot.kinematics, robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+    return CurveCheck(robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
 
 
 @pytest.fixture(scope="module")
 def delta_check(of_gallery) -> CurveCheck:
     robot = of_gallery["delta"]
-    return CurveCheck(robot.kinematics, robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+    return CurveCheck(robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
 
 
 def curve(times, poses, twists=None) -> PointTrajectory:
@@ -98,7 +98,7 @@ def test_a_spike_between_points_that_lie_close_together_is_seen(delta_check: Cur
 def test_a_type_2_singularity_between_two_good_poses_is_seen(of_gallery) -> None:
     """The platform of a planar 3-RRR turned by half a turn: joints have no limits, and the actuators lose hold."""
     robot = of_gallery["planar_3rrr"]
-    check = CurveCheck(robot.kinematics, robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+    check = CurveCheck(robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
     home = np.array(check.kinematics.home)
     poses = []
     for angle in np.linspace(0.0, 2.4, 13):
@@ -160,7 +160,7 @@ def test_a_joint_that_comes_round_would_have_to_pass_its_stops() -> None:
         for joint in mechanism.joints
     )
     k = Kinematics(replace(mechanism, joints=joints))
-    check = CurveCheck(k, Dynamics(k), ActuatorLimits.of(k.mechanism))
+    check = CurveCheck(Dynamics(k), ActuatorLimits.of(k.mechanism))
     angle = np.linspace(0.25 * np.pi, 1.4 * np.pi, 104)
     circle = np.tile(k.home, (len(angle), 1))
     circle[:, 1], circle[:, 2] = 0.42 * np.cos(angle), 0.42 * np.sin(angle)
@@ -181,7 +181,7 @@ def test_redundant_drives_are_judged_as_they_share(of_gallery) -> None:
     robot = of_gallery["planar_redundant"]
     dynamics = Dynamics(robot.kinematics)
     limits = ActuatorLimits.of(robot.kinematics.mechanism)
-    check = CurveCheck(robot.kinematics, dynamics, limits)
+    check = CurveCheck(dynamics, limits)
     pose, still = np.array([robot.kinematics.home]), np.zeros((1, 6))
     way = np.asarray(robot.kinematics.subspace(robot.kinematics.home)) @ np.random.default_rng(0).normal(size=(2, 40))
     seen = {True: 0, False: 0}
@@ -201,7 +201,7 @@ def test_a_range_that_a_machines_file_narrows_is_kept(delta_check: CurveCheck) -
     limits = ActuatorLimits.of(kinematics.mechanism)
     at_home = np.array(kinematics.inverse(kinematics.home).actuated)
     narrow = replace(limits, lower=at_home - 0.05, upper=at_home + 0.05)
-    check = CurveCheck(kinematics, delta_check.dynamics, narrow)
+    check = CurveCheck(delta_check.dynamics, narrow)
     still, down = np.array(kinematics.home), beside(kinematics, 0.0, 0.0, -0.1)
     moved = np.array(kinematics.inverse(down).actuated) - at_home
     assert np.abs(moved).max() > 0.05

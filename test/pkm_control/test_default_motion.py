@@ -35,7 +35,7 @@ def test_a_tour_visits_both_sides_of_every_freedom_and_keeps_away_from_singulari
     assert len(motion) == 1 + 2 * 2 * kinematics.mobility
     home, there = kinematics.singularity(kinematics.home), kinematics.singularity(motion.poses)
     assert there.type2.min() > 0.3 * home.type2
-    trajectory = MotionPlanner(kinematics, Dynamics(kinematics), ActuatorLimits.of(kinematics.mechanism)).plan(motion)
+    trajectory = MotionPlanner(Dynamics(kinematics), ActuatorLimits.of(kinematics.mechanism)).plan(motion)
     sample = trajectory.sampled(500.0)
     assert np.all(kinematics.inverse(sample.pose, mode=0).status == 0)
     assert np.linalg.norm(sample.twist[:, :3], axis=1).max() < 0.5 * (1.0 + 1e-6)

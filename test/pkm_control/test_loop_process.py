@@ -48,7 +48,7 @@ def planning_of(mechanism) -> Callable[[int], tuple[CurveCheck, Jog]]:
     dynamics = shared_dynamics(mechanism)
 
     def planning(mode: int) -> tuple[CurveCheck, Jog]:
-        check = CurveCheck(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism), mode)
+        check = CurveCheck(dynamics, ActuatorLimits.of(mechanism), mode)
         return check, Jog(check)
 
     return planning
@@ -292,7 +292,7 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 mechanism = load_mechanism(sys.argv[1])
 dynamics = shared_dynamics(mechanism)
 def planning(mode):
-    check = CurveCheck(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism), mode)
+    check = CurveCheck(dynamics, ActuatorLimits.of(mechanism), mode)
     return check, Jog(check)
 machine = MachineSettings(kind="servos", file=sys.argv[2])
 settings = ControllerSettings(law="position", rate=50.0, machine_file=sys.argv[2])

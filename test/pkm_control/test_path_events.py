@@ -55,7 +55,7 @@ BODY = Inertial(0.4, np.array((0.01, -0.02, -0.05)), np.diag((1e-3, 2e-3, 2.5e-3
 
 def planner_of(name: str) -> MotionPlanner:
     dynamics = shared_dynamics(load_mechanism(name))
-    return MotionPlanner(dynamics.kinematics, dynamics, ActuatorLimits.of(dynamics.mechanism))
+    return MotionPlanner(dynamics, ActuatorLimits.of(dynamics.mechanism))
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ SLACK = 1.01  # between the samples of the planner a peak may be higher than on 
 
 @pytest.fixture(scope="module")
 def planner(kinematics, dynamics, limits):
-    return MotionPlanner(kinematics, dynamics, limits)
+    return MotionPlanner(dynamics, limits)
 
 
 def used(planner, trajectory) -> dict[str, float]:
@@ -70,7 +70,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_pick_and_place_keeps_every_limit(planner, name: str) -> None:
-    planner = MotionPlanner(planner.kinematics, planner.dynamics, planner.actuators, SETTINGS[name])
+    planner = MotionPlanner(planner.dynamics, planner.actuators, SETTINGS[name])
     trajectory = planner.plan(read_motion_file("pick_and_place"))
     check_consistency(trajectory)
     loads = used(planner, trajectory)
@@ -103,7 +103,7 @@ def test_it_is_not_far_from_what_the_strongest_acceleration_allows(planner) -> N
     """A straight move without effort limits has a known optimum: bang-bang, plus the time that the jerk limit takes."""
     limits = replace(planner.actuators, effort=np.full(3, 1e6), velocity=np.full(3, 1e6))
     platform = PlatformLimits(linear_velocity=100.0, linear_acceleration=20.0, linear_jerk=2000.0)
-    free = MotionPlanner(planner.kinematics, planner.dynamics, limits, platform)
+    free = MotionPlanner(planner.dynamics, limits, platform)
     start = planner.kinematics.home.copy()
     end = start.copy()
     end[1] += 0.2
@@ -123,7 +123,7 @@ def test_shipped_motions_fit_the_robots_they_are_for(planner) -> None:
     np.testing.assert_allclose(radius, 0.04, atol=5e-6)
     hexapod = load_mechanism("gough_stewart")
     kinematics = Kinematics(hexapod)
-    tilts = MotionPlanner(kinematics, Dynamics(kinematics), ActuatorLimits.of(hexapod)).plan(read_motion_file("tilts"))
+    tilts = MotionPlanner(Dynamics(kinematics), ActuatorLimits.of(hexapod)).plan(read_motion_file("tilts"))
     assert np.abs(tilts.sample(np.linspace(0, tilts.duration, 99)).twist[:, 3:]).max() > 0.5
 
 
@@ -151,7 +151,7 @@ def test_a_long_motion_says_how_far_it_is(planner, monkeypatch: pytest.MonkeyPat
 def test_lines_are_run_as_if_each_was_planned_alone(of_gallery, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As quick, up to what they leave of the drives, within all limits, by asking 15 times less of the robot."""
     robot = of_gallery[name]
-    planner = MotionPlanner(robot.kinematics, robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+    planner = MotionPlanner(robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
     asked: list[int] = []
     at, efforts = planner._at, planner._efforts
     monkeypatch.setattr(planner, "_at", lambda pose: asked.append(len(pose)) or at(pose))
@@ -218,9 +218,7 @@ def test_times_that_break_a_limit_are_refused_with_its_name(planner) -> None:
         planner.plan(parse_motion(timed(0.15), source="hasty.csv"))
     assert "hasty.csv, line" in str(caught.value)
     assert caught.value.value > caught.value.bound
-    gentle = MotionPlanner(
-        planner.kinematics, planner.dynamics, planner.actuators, PlatformLimits(linear_velocity=0.01)
-    )
+    gentle = MotionPlanner(planner.dynamics, planner.actuators, PlatformLimits(linear_velocity=0.01))
     with pytest.raises(LimitError, match="linear velocity of the platform"):
         gentle.plan(parse_motion(timed(1.0)))
 
@@ -273,7 +271,7 @@ def test_a_turn_that_the_delta_cannot_do_is_refused(planner) -> None:
 def test_actuators_that_cannot_hold_the_platform_are_named(planner) -> None:
     weak = replace(planner.actuators, effort=np.array([200.0, 10.0, 200.0]))
     with pytest.raises(LimitError, match="limb2_arm"):
-        MotionPlanner(planner.kinematics, planner.dynamics, weak).plan(read_motion_file("pick_and_place"))
+        MotionPlanner(planner.dynamics, weak).plan(read_motion_file("pick_and_place"))
 
 
 def test_singular_poses_are_refused(planner) -> None:
@@ -282,12 +280,12 @@ def test_singular_poses_are_refused(planner) -> None:
     dynamics = Dynamics(kinematics)
     text = "# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n0,0,5\n"
     with pytest.raises(UnreachableMotionError, match="singular"):
-        MotionPlanner(kinematics, dynamics, ActuatorLimits.of(kinematics.mechanism)).plan(parse_motion(text))
+        MotionPlanner(dynamics, ActuatorLimits.of(kinematics.mechanism)).plan(parse_motion(text))
 
 
 def test_joint_acceleration_limits_are_kept(planner) -> None:
     bounded = replace(planner.actuators, acceleration=np.full(3, 40.0))
-    trajectory = MotionPlanner(planner.kinematics, planner.dynamics, bounded).plan(read_motion_file("pick_and_place"))
+    trajectory = MotionPlanner(planner.dynamics, bounded).plan(read_motion_file("pick_and_place"))
     sample = trajectory.sample(np.linspace(0.0, trajectory.duration, 7919))
     motion = planner.kinematics.motion(sample.pose, sample.twist, sample.acceleration)
     most = (1.0 - planner.reserve) * 40.0

@@ -214,7 +214,7 @@ def test_the_main_job_runs_on_a_loopback(light: Kinematics) -> None:
     limits = replace(ActuatorLimits.of(light.mechanism), acceleration=np.full(6, 100.0))
     controller = make_controller("position", Dynamics(light), limits, PERIOD)
     running = ControlLoop.of(make_machine(LOOPBACK, light, None), controller, 1.0 / PERIOD)
-    planner = MotionPlanner(light, controller.dynamics, limits)
+    planner = MotionPlanner(controller.dynamics, limits)
     job = plan_cycle(planner, motion_named(str(EXAMPLES / "hobby_hexapod_greeting.csv"), light))
     switch_on(running)
     run_motion(running, job.approach, recorded=False)

@@ -34,7 +34,7 @@ class Stalled:
         self.robot = jogs.Robot(name, seed)
         self.random = np.random.default_rng(seed)
         self.rate = rate
-        self.planner = MotionPlanner(self.robot.kinematics, self.robot.dynamics, self.robot.described)
+        self.planner = MotionPlanner(self.robot.dynamics, self.robot.described)
 
     def begin(self) -> None:
         self.robot.begin(0)

@@ -82,7 +82,7 @@ def test_a_tools_point_is_where_one_says(kinematics: Kinematics) -> None:
 
 
 def test_lines_are_straight_and_corners_round(kinematics: Kinematics, built: Mechanism) -> None:
-    planner = MotionPlanner(kinematics, Dynamics(kinematics), ActuatorLimits.of(built))
+    planner = MotionPlanner(Dynamics(kinematics), ActuatorLimits.of(built))
     way = places(kinematics, (0.0, 0.0, 0.0), (0.1, 0.0, 0.05), (0.1, 0.1, 0.05))
     blends = np.array([0.0, 0.02, 0.0])
     motion = MotionFile.through("way", way, ("a", "b", "c"), PlatformLimits.none(), blends=blends)

@@ -42,7 +42,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tool]:
 
 def planner_of(name: str) -> MotionPlanner:
     dynamics = shared_dynamics(load_mechanism(name))
-    return MotionPlanner(dynamics.kinematics, dynamics, ActuatorLimits.of(dynamics.mechanism))
+    return MotionPlanner(dynamics, ActuatorLimits.of(dynamics.mechanism))
 
 
 def test_a_tool_and_its_platform_belong_to_each_other(tools: dict[str, Tool]) -> None:

@@ -46,7 +46,7 @@ class Rig:
         settings = ControllerSettings(law="position", rate=rate, machine_file=machine.file)
 
         def planning(mode: int) -> tuple[CurveCheck, Jog]:
-            check = CurveCheck(dynamics.kinematics, dynamics, bench.machine.limits, mode)
+            check = CurveCheck(dynamics, bench.machine.limits, mode)
             return check, Jog(check)
 
         arguments = (mechanism.urdf, machine, settings)

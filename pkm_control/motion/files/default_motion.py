@@ -168,7 +168,7 @@ def sampled_motion(
         free = np.full(len(limits.names), np.inf)
         limits = replace(limits, velocity=free, acceleration=free, effort=free, effort_range=None)
         motion, platform = replace(motion, limits=PlatformLimits.none()), PlatformLimits.none()
-    planner = MotionPlanner(dynamics.kinematics, dynamics, limits, platform, USUAL_RESERVE, payload)
+    planner = MotionPlanner(dynamics, limits, platform, USUAL_RESERVE, payload)
     trajectory = (planner.plan_closed if closed else planner.plan)(motion)
     steps = max(int(np.ceil(trajectory.duration * RATE)), 1)
     at = trajectory.sample(np.linspace(0.0, trajectory.duration, steps + 1))
