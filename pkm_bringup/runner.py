@@ -275,13 +275,13 @@ class Gate:
 
 def forked(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> Child:
     """A node in a forked process, before ROS is initialised: imported at once, it begins when the gate is open."""
-    return Child(partial(_become, spec, arguments, gate))
+    return Child(partial(_become, spec, arguments, gate, os.getpid()))
 
 
-def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> int | None:
+def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate, parent: int) -> int | None:
     """In the child: run the node; its exit code."""
     os.setsid()
-    end_with_parent()
+    end_with_parent(parent)
     name_process(f"pkm {spec.name}")
     niceness = -_NICENESS if spec.keeps_time else _NICENESS
     with contextlib.suppress(OSError):  # a lower one takes a permission

@@ -42,7 +42,7 @@ def run(executable: str) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     launcher = os.environ.get(LAUNCHER, "")
     if launcher == str(os.getppid()):
-        importlib.import_module("pkm_runtime.child_processes").end_with_parent()
+        importlib.import_module("pkm_runtime.child_processes").end_with_parent(int(launcher))
     if launcher and not os.path.exists(f"/proc/{launcher}"):
         return 0
     try:

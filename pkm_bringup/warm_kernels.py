@@ -79,17 +79,19 @@ def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.
     if mark is None or mark.exists():
         return
 
+    parent = os.getpid()
+
     def compile_all() -> None:
-        interrupt_silently()
+        interrupt_silently(parent)
         load(build(text), specs, values)
 
     if Child(compile_all, silent=True).wait(math.inf) == 0:  # else it fails again where it can be reported
         note_compiled(text, values["controller"], values["hardware"])
 
 
-def interrupt_silently() -> None:
+def interrupt_silently(parent: int) -> None:
     """Let a child end with its parent, and silently by Ctrl-C: its parent reports it."""
-    end_with_parent()
+    end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -180,8 +182,10 @@ def warm_kind(name: str) -> float:
 def _in_other_process(mechanism: Mechanism) -> Child:
     """Begin with the second half in a child; what fails there is done again here."""
 
+    parent = os.getpid()
+
     def warm() -> None:
-        interrupt_silently()
+        interrupt_silently(parent)
         COMPILING.quiet = True
         _warm_rest(mechanism)
 

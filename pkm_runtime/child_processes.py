@@ -88,9 +88,11 @@ def _flush() -> None:
             stream.flush()
 
 
-def end_with_parent() -> None:
-    """In a child: have the kernel send it SIGTERM when its parent dies."""
+def end_with_parent(parent: int) -> None:
+    """In a child: get SIGTERM when its parent, a process by its number, dies, or now where it has died already."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def name_process(name: str) -> None:

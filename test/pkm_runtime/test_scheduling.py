@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
+
+from pkm_runtime.child_processes import Child, end_with_parent
 
 LOOP = """
 import hashlib, json, os, sys, threading, time
@@ -85,3 +89,15 @@ def test_a_loop_that_sleeps_keeps_its_priority() -> None:
     policy, _, said = outcome("modest")
     assert policy == os.SCHED_FIFO
     assert not said
+
+
+def test_a_child_ends_with_its_parent_also_where_that_was_sooner() -> None:
+    """The kernel tells of a death that comes, not of one that has been."""
+    here = os.getpid()
+
+    def live(parent: int) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_with_parent(parent)
+
+    assert Child(partial(live, here)).wait(10.0) == 0
+    assert Child(partial(live, here + 1)).wait(10.0) == -signal.SIGTERM
