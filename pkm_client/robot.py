@@ -24,7 +24,7 @@ from pkm_client.simulated import SimulatedBackend, SimulatedGoal
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.loop.jogging import jog_speeds
+from pkm_control.loop.jogging import FASTEST, jog_speeds
 from pkm_control.loop.requests import PAUSED
 from pkm_control.loop_settings import Setup
 from pkm_control.motion.curve_check import CurveCheck
@@ -317,8 +317,9 @@ class Robot:
         of the result.
         """
         twist = np.array((*linear, *angular), dtype=np.float64)
-        if twist.shape != (6,) or not np.isfinite(twist).all():
-            raise RefusedError("a jog takes three finite numbers for the linear velocity, and three for the angular")
+        if twist.shape != (6,) or not (np.abs(twist) <= FASTEST).all():
+            most = f"of at most {FASTEST:g}"
+            raise RefusedError(f"a jog takes three numbers {most} for the linear velocity, and three for the angular")
         if not (math.isfinite(seconds) and seconds > 0.0):
             raise RefusedError(f"seconds is {seconds}; give a number greater than zero")
         asked = self._asked_now()

@@ -14,7 +14,7 @@ from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action, Motion, PathRun
 from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWatch
 from pkm_control.loop.guard import Guard
-from pkm_control.loop.jogging import RENEWAL, Jog
+from pkm_control.loop.jogging import FASTEST, RENEWAL, Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.platform_locator import PlatformLocator
 from pkm_control.motion.compensation import Compensation, ComplianceTable
@@ -251,8 +251,8 @@ class TrajectoryFollower:
         """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time; `now` [s] on the caller's clock.
         A jog that was stopped takes no twist before one of zero, or a pause: the stick may still be held.
         """
-        if not np.isfinite(twist).all():
-            return "the twist is not finite"
+        if not (np.abs(twist) <= FASTEST).all():
+            return "the twist is not finite, or beyond what anything moves at"
         if not np.any(twist):
             self._held_down = -math.inf
             if not self._jogging:

@@ -48,6 +48,7 @@ _SAME_WAY = 0.95  # cosine of the angle within which a direction is still the on
 _FOUND_AT_REST = 1e-3  # of the characteristic length per second: a platform that is no faster rests
 _ARRIVED = 1e-5  # of the characteristic length, and that per second
 _SHARES = 257  # of the way to a pose that is out of reach, of which the last that can be taken is looked for
+FASTEST = 1e6  # m/s or rad/s, of a twist that is asked for: beyond, numbers are nonsense
 _FARTHEST = 1e6  # robot sizes, of a pose that is asked for: beyond, numbers are nonsense
 _LONGEST = 0.05  # s, that one call moves on
 _EVER = 100.0  # time constants after which the filter rests

@@ -135,6 +135,7 @@ def test_a_pose_in_a_space_that_turns(steered, name: str) -> None:
 def test_what_is_not_finite_is_refused(delta) -> None:
     delta.run(2 * PERIOD)
     assert "finite" in delta.follower.steer(np.full(6, np.nan), delta.machine.time)
+    assert "beyond" in delta.follower.steer(np.full(6, 1e308), delta.machine.time)
     assert delta.run(PERIOD).mode is Mode.HOLDING
 
 
