@@ -22,16 +22,25 @@ DRIVES = {  # stiffness of all drives [N m/rad or N/m]
     "quattro": 1e5,
     "tripod_3prs": 5e7,
 }
+ROUNDING = 1e-14
 FOLDER = Path(__file__).parent / "stiffness_tables"
 
 
-def rounded(value: Any) -> Any:
-    """The same with numbers of twelve digits."""
+def rounded(value: Any, size: float = 0.0) -> Any:
+    """The same with numbers of twelve digits, zero where they are the rounding of others in their matrix."""
     if isinstance(value, float):
-        return float(f"{value:.12g}")
+        return float(f"{value:.12g}") if abs(value) > ROUNDING * size else 0.0
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
-    return [rounded(one) for one in value] if isinstance(value, list) else value
+    size = max(size, largest(value))
+    return [rounded(one, size) for one in value] if isinstance(value, list) else value
+
+
+def largest(value: Any) -> float:
+    """Of the numbers in a list of lists."""
+    if isinstance(value, list):
+        return max(map(largest, value), default=0.0)
+    return abs(value) if isinstance(value, float) else 0.0
 
 
 def lines(told: dict[str, Any]) -> str:
