@@ -238,9 +238,11 @@ def _assembled(
     joints = {name: one for name, one in values.items() if name in sensed}
     origin, point = three(FROM, 0.0), three(POINT, 0.0)
     for name, part in (("from_", origin), ("point_", point)):
-        if not np.isfinite(part).all():
-            line = lines[np.flatnonzero(~np.isfinite(part).all(axis=1))[0]]
-            raise MeasurementError(f"{source}, line {line}", f"a cell of {name}x, y, z is empty", "give all three")
+        part[np.isnan(part).all(axis=1)] = 0.0
+        if np.isnan(part).any():
+            line = lines[np.flatnonzero(np.isnan(part).any(axis=1))[0]]
+            problem = f"a cell of {name}x, y, z is empty"
+            raise MeasurementError(f"{source}, line {line}", problem, "give all three, or none for the origin")
     found = Measurements(
         drives, joints, three(POSITION), _attitudes(values, n, lines, source), values.get("distance", none),
         origin, point, sigma, known_noise, source, lines,
@@ -299,7 +301,7 @@ def append_measurement(
     known = [_name(head) for head in heads]
     heads += [name for name in (*mechanism.actuated_joints, *names) if name not in known]
     known = [_name(head) for head in heads]
-    cells = [line + [_default(name) for name in known[len(line) :]] for line in cells]
+    cells = [line + [""] * (len(known) - len(line)) for line in cells]
     cells.append([_cell(head, name, row) for head, name in zip(heads, known, strict=True)])
     text = _text(comments, [heads, *cells])
     for one in (_text(comments, [heads, cells[-1]]), text):  # the row itself, and with the others
@@ -335,14 +337,10 @@ def _name(head: str) -> str:
     return found.group(1) if found else head
 
 
-def _default(name: str) -> str:
-    return "0" if name in (*FROM, *POINT) else ""
-
-
 def _cell(head: str, name: str, row: Mapping[str, float]) -> str:
     """The value in the unit of its column; empty where it was not measured."""
     value = row.get(name, math.nan)
     if math.isnan(value):
-        return _default(name)
+        return ""
     found = HEAD.match(head)
     return f"{value / UNITS.get(found.group(2) or '' if found else '', 1.0):.12g}"

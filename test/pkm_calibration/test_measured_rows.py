@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_calibration.measurements import MeasurementError, append_measurement, read_measurements
+from pkm_calibration.measurements import MeasurementError, append_measurement, parse_measurements, read_measurements
 from pkm_description import load_mechanism
 
 READ = np.array([0.1, 0.2, 0.3])
@@ -27,6 +27,14 @@ def test_rows_of_other_columns_go_into_one_file(tmp_path: Path) -> None:
     assert found.position[0] == pytest.approx([0.01, math.nan, -0.8], nan_ok=True)
     assert found.distance == pytest.approx([math.nan, 0.9, math.nan], nan_ok=True)
     assert found.point.tolist() == [[0, 0, 0], [0.1, 0, 0], [0, 0, 0]]
+
+
+def test_points_of_rows_without_them_are_the_origins() -> None:
+    head = "limb1_arm,limb2_arm,limb3_arm,z,distance,from_x,from_y,from_z\n"
+    found = parse_measurements(head + "0,0,0,-0.8,,,,\n0,0,0,,0.9,0.1,0,0\n", load_mechanism("delta"))
+    assert found.origin.tolist() == [[0, 0, 0], [0.1, 0, 0]]
+    with pytest.raises(MeasurementError, match="line 2: a cell of from_x, y, z is empty"):
+        parse_measurements(head + "0,0,0,,0.9,0.1,,\n", load_mechanism("delta"))
 
 
 def test_units_and_comments_of_a_file_stay(tmp_path: Path) -> None:
