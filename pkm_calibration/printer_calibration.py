@@ -317,7 +317,12 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
                 f"{name} comes out as {x[k]:.2f} degrees, the settings say {start[k]:.2f}: no tower is like that"
             )
     for sensor, most in zip(("height", "distance"), NOISIEST, strict=True):
-        those = used & (fit.kinds == sensor)
+        those, lost = used & (fit.kinds == sensor), ~used & (fit.kinds == sensor)
+        if lost.any() and lost.sum() >= those.sum():
+            reasons.append(
+                f"{lost.sum()} of {lost.sum() + those.sum()} {sensor}s do not agree with the others: no delta explains "
+                "most of them; are they in mm, of this printer, and all of one homing?"
+            )
         left = float(np.sqrt(np.mean(after[those] ** 2))) if those.any() else 0.0
         if left > most:
             reasons.append(

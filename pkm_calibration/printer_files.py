@@ -401,7 +401,11 @@ def read_mcode(path: Path) -> Printer:
     for number, line in enumerate(lines_of(path), 1):
         plain = line.strip().lower().replace(" ", "")
         if header and plain and plain[0] not in "#;":
-            points.append(_row(head, line, number))
+            point = _row(head, line, number)
+            if point in points:
+                problem = f"equals line {lines[points.index(point)]} in all digits"
+                raise head.error("", problem, "remove one: the same measurement appears twice", number)
+            points.append(point)
             lines.append(number)
         elif not header and plain == "x,y,z":
             header = number

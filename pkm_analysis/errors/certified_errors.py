@@ -28,7 +28,7 @@ from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.errors.enclosed_graph import EnclosedGraph, EnclosedRods, rods_of
-from pkm_analysis.errors.error_budget import ErrorModel, Machine, grown, plays_of
+from pkm_analysis.errors.error_budget import ErrorModel, Machine, grown, plays_of, refuse_redundant_drives
 from pkm_analysis.errors.tolerances import Tolerances
 from pkm_analysis.proof.halving import Proof, Refutation, Search, Settings, Stretch
 from pkm_analysis.proof.matrices import FLOOR, Ball, fixed_point
@@ -133,12 +133,10 @@ class _Enclosure:
         self.parameters = GeometricParameters(self.mechanism, ideal_gears=False)
         self.model: GraphModel = self.parameters.model
         drives = self.model.columns_of(self.mechanism.actuated_joints)
+        refuse_redundant_drives(self.mechanism)
         # Held drives leave as many unknowns as there are independent equations.
         if self.model.independent + len(drives) != self.model.size + (6 if self.model.free_platform else 0):
             about = f"pose_error of {self.mechanism.name}"
-            if len(drives) > self.mechanism.mobility.platform:
-                problem = "its drives are more than its degrees of freedom: errors strain it"
-                raise AnalysisError(about, problem, "ask for its stiffness: pkm analyse ROBOT stiffness")
             remedy = "ask for machines at random: pkm analyse ROBOT errors --machines 1000"
             raise AnalysisError(about, "a body turns idly, and its position is not determined", remedy)
         self.tolerances = tolerances

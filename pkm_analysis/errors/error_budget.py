@@ -19,7 +19,7 @@ from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.errors.tolerances import NORMAL, Tolerances
 from pkm_analysis.plottable import Plottable, Table
-from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType
+from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
 from pkm_kinematics.graph_model import ORIGIN, SUCCESSOR, GraphModel, States, rotation_vectors
 from pkm_kinematics.status import closes
@@ -160,6 +160,21 @@ class Machine:
         return {"parameters": self.parameters, "readings": self.read.tolist(), "play": play, "change": self.change}
 
 
+def refuse_redundant_drives(mechanism: Mechanism) -> None:
+    """Raise `AnalysisError` where drives are more than degrees of freedom: no pose fits the readings of a wrong one."""
+    drives, free = len(mechanism.actuated_joints), mechanism.mobility.platform
+    if drives > free:
+        problem = (
+            f"{drives} drives hold {free} degrees of freedom: with errors no pose fits all their readings, and where "
+            "the strained robot rests depends on the stiffness of drives and links, and on its load"
+        )
+        remedy = (
+            f"take the command interfaces of those that give way, so that {free} hold; or ask for errors of the "
+            "sensors alone: prove --that 'position_error < NUMBER UNIT' --sensor-error NUMBER UNIT"
+        )
+        raise AnalysisError(f"errors of {mechanism.name}", problem, remedy)
+
+
 class ErrorModel:
     """The sources of error of a robot at configurations: of poses (n, 7), or in its workspace around home."""
 
@@ -173,12 +188,7 @@ class ErrorModel:
     ) -> None:
         self.robot, self.tolerances = robot, tolerances
         self.mechanism = robot.mechanism
-        if len(self.mechanism.actuated_joints) > self.mechanism.mobility.platform:
-            raise AnalysisError(
-                self.mechanism.name,
-                "its drives are more than its degrees of freedom: errors strain it, and stiffness says how it yields",
-                "ask for its stiffness",
-            )
+        refuse_redundant_drives(self.mechanism)
         self.parameters = GeometricParameters(self.mechanism, ideal_gears=False)
         names = {one.name: one.unit for one in self.parameters.all}
         loops = tuple(loop.name for loop in self.mechanism.loops)

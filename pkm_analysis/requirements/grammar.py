@@ -29,7 +29,8 @@ PROVED = (  # what can be proved
     *(INSIDE, REGULAR, "type1 > NUMBER UNIT", "type2 > NUMBER UNIT", "margin > NUMBER", "isotropy > NUMBER"),
     *("psi > NUMBER UNIT", "psi < NUMBER UNIT", "position_error < NUMBER UNIT", "turning_error < NUMBER UNIT"),
     *("effort_at_rest < NUMBER UNIT", WITHIN_LIMITS, f"{POSE_ERROR} < NUMBER UNIT"),
-    *(f"{name} > NUMBER UNIT" for name in STIFFNESSES),
+    *(f"{name} {side} NUMBER UNIT" for name in STIFFNESSES for side in "><"),
+    "sag < NUMBER UNIT",
 )
 KINDS = {  # of a workspace over orientations: whether a position must be reached in every orientation of the range
     "reachable": False,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from pkm_analysis.proof.enclosures import (
     most_effort,
     most_error,
 )
+from pkm_analysis.proof.matrices import MORE, Ball
 from pkm_analysis.requirements.grammar import (
     CLEARANCE,
     INSIDE,
@@ -251,22 +253,43 @@ def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
         along = "in the softest direction" if direction is None else _where(direction)
         meaning = f"a {load} alone at the platform's origin over the displacement along it, {along}"
     drives_text = "" if drives is None else f", drives of {drives:g}"
-    least, recorded = None, None
-    if kind != "sag":
-        recorded, axes = ElasticOverBoxes(elastic), np.eye(3) if direction is None else direction[:, None]
-        wrenches = np.zeros((6, axes.shape[1]))
-        wrenches[part] = axes
-        least = partial(_least_stiffness, drives=elastic.structure.drives, wrenches=wrenches)
-    text = f"{meaning}{drives_text}"
-    return Quantity(name, unit, text, evaluate, version=repr(drives), slow=True, least=least, recorded=recorded)
+    wrenches = np.zeros((6, 3 if direction is None else 1))
+    wrenches[part] = np.eye(3) if direction is None else direction[:, None]
+    sides = (_least_sag, _most_sag) if kind == "sag" else (_least_stiffness, _most_stiffness)
+    least, most = (partial(one, drives=elastic.structure.drives, wrenches=wrenches) for one in sides)
+    text, recorded = f"{meaning}{drives_text}", ElasticOverBoxes(elastic)
+    about = Quantity(name, unit, text, evaluate, version=repr(drives), slow=True, recorded=recorded)
+    return replace(about, least=least, most=most)
 
 
-def _least_stiffness(found: Enclosure, drives: float, wrenches: Array) -> Array:
+def _structure(found: Enclosure, drives: float) -> ElasticOverBoxes:
     structure = found.encloser.more
     assert isinstance(structure, ElasticOverBoxes)
     assert structure.elastic.structure.drives == drives
+    return structure
+
+
+def _least_stiffness(found: Enclosure, drives: float, wrenches: Array) -> Array:
     with np.errstate(divide="ignore"):
-        return np.asarray((1.0 - _ROUNDED) / structure.most_compliance(found, wrenches))
+        return np.asarray((1.0 - _ROUNDED) / _structure(found, drives).most_compliance(found, wrenches))
+
+
+def _most_stiffness(found: Enclosure, drives: float, wrenches: Array) -> Array:
+    """By the compliance along the direction that is softest at the boxes' centres."""
+    C = _structure(found, drives).displacements(found, wrenches)[..., :-1]
+    v = Ball.exactly(np.linalg.eigh(0.5 * (C.middle + np.swapaxes(C.middle, -1, -2)))[1][..., -1:])
+    softest = (v.T @ C @ v).lower[:, 0, 0]
+    return np.where(softest > 0.0, MORE / np.where(softest > 0.0, softest, 1.0), np.inf)
+
+
+def _least_sag(found: Enclosure, drives: float, wrenches: Array) -> Array:
+    sag = _structure(found, drives).displacements(found, wrenches)[..., -1]
+    return np.asarray(np.linalg.norm(np.maximum(np.maximum(sag.lower, -sag.upper), 0.0), axis=-1) / MORE)
+
+
+def _most_sag(found: Enclosure, drives: float, wrenches: Array) -> Array:
+    sag = _structure(found, drives).displacements(found, wrenches)[..., -1]
+    return np.asarray(np.linalg.norm(sag.magnitude, axis=-1) * MORE)
 
 
 def _frequency(robot: Robot, stiffness: float | None) -> Quantity:

@@ -271,6 +271,14 @@ class ElasticSystem:
         _, N, _, soft = self._split
         return N.shape[-1], int(np.linalg.matrix_rank(soft)) if soft.size else 0
 
+    def unit_stresses(self, count: int) -> Array:
+        """Independent stresses (..., rows, count) without load, each of unit energy: what the cut edges transmit."""
+        _, N, stress, _ = self._split
+        values, vectors = np.linalg.eigh(_turned(stress) @ self.given(stress))
+        if N.shape[-1] != count or not (values > 0.0).all():
+            raise DiffersError
+        return np.asarray(N @ (vectors / np.sqrt(values)[..., None, :]))
+
     def response(self, loads: Array) -> Response:
         """Displacements under wrenches (..., n_nodes, 6, k) [N, N m] on nodes, given at the platform's origin."""
         return self.under((_turned(self.paths) @ loads).sum(axis=-3))

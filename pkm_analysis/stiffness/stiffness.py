@@ -485,21 +485,23 @@ class Stiffnesses:
         model = self.structure.model(poses, at.by_name("joints"))
         return ElasticSystem(model, at.subspace, self.robot.mechanism.mobility.left_out)
 
-    def over(self, at: Configuration, of: Callable[[ElasticSystem], Array]) -> Array:
+    def over(self, at: Configuration, of: Callable[[ElasticSystem], Array], *shape: int) -> Array:
         """What is asked of the structure at poses (n, 7), many at once; NaN where it is singular.
 
-        `at` are configurations that there are; `of` returns an array (..., k) of a structure at poses (...).
+        `at` are configurations that there are; `of` returns an array (..., *shape) of a structure at poses (...).
         """
         n = len(at.poses)
         if n > TOGETHER:
-            parts = [self.over(at.rows(slice(k, k + TOGETHER)), of) for k in range(0, n, TOGETHER)]
+            parts = [self.over(at.rows(slice(k, k + TOGETHER)), of, *shape) for k in range(0, n, TOGETHER)]
             return np.concatenate(parts)
         try:
             return of(self._system(at)) if n > 1 else of(self._system(at.rows(np.array([0]), ())))[None]
         except (DiffersError, AnalysisError):
             if n == 1:
-                return np.array([np.nan])
-            return np.concatenate([self.over(at.rows(part), of) for part in (slice(0, n // 2), slice(n // 2, n))])
+                return np.full((1, *shape), np.nan)
+            return np.concatenate(
+                [self.over(at.rows(part), of, *shape) for part in (slice(0, n // 2), slice(n // 2, n))]
+            )
 
     def _efforts(self, at: Configuration, payload: float, wrench: Array, tension: float | None) -> dict[str, float]:
         """What the drives push with where some pull only, a least tension of these or that of the description."""

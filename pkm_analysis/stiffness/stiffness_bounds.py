@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower bounds of the stiffness over boxes of poses, for proofs.
+"""Bounds of stiffness and sag over boxes of poses, for proofs.
 
 Of all forces inside that balance a load w, those of the elastic structure have the least energy f^T C f, which is the
 compliance along w (the theorem of least work). So any f that balances it bounds the compliance from above; here
@@ -10,6 +10,11 @@ in the notation of docs/stiffness.md: m_c are the forces in the cut edges at the
 of B^T there, and y, of the first order in the size of the box, is enclosed with all solutions of its equations. As m_c
 is the best there, the bound is off by the second order. Of several loads, C <= F^T C F holds for the matrices. Springs
 beside the structure only stiffen it, and are left out.
+
+What is left out of f are forces G s without a load, G = A^T N with N enclosed as m is. The least energy is that at
+s = -(G^T C G)^-1 G^T C f, so that the compliance itself, and the displacement under the weight, is enclosed:
+
+    f_d^T C f_w - (G^T C f_d)^T (G^T C G)^-1 (G^T C f_w).
 
 A column turns with a body, in whose frame it is the same everywhere. A slide moves what is on the two bodies that it
 joins in proportion, in a range of its positions at whose ends it does; beyond, nothing is said.
@@ -26,7 +31,7 @@ from scipy.linalg import qr
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.enclosures import Enclosure
-from pkm_analysis.proof.matrices import MORE, UNIT, Affine, solve_affine
+from pkm_analysis.proof.matrices import MORE, UNIT, Affine, Ball, solve, solve_affine
 from pkm_analysis.proof.robot_program import PIVOT, Recorder
 from pkm_analysis.stiffness.elastic_model import FREE, RIGID, BeamBetween, JointBetween, skewed
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem
@@ -72,7 +77,10 @@ class ElasticOverBoxes:
     # -- recording ----------------------------------------------------------------------------------------------------
 
     def record(self, recorder: Recorder) -> list[NDArray[Any]]:
-        """Twists (6, cols) of all columns, compliances (n_e, 6) of the parts, and positions (1, n) of slides."""
+        """Twists (6, cols) of all columns, compliances (n_e, 6) of the parts, positions (1, n) of slides, and weights.
+
+        Weights (6 n, 1) are those of the masses that something carries, wrenches at the platform's origin.
+        """
         at = self.robot.kinematics.at(recorder.at[None], mode=self.robot.mode).rows(np.array([0]), ())
         self.pose, self.values = transform_from_pose(np.asarray(at.pose)), dict(at.by_name("joints"))
         self.system = self.elastic._system(at)
@@ -100,7 +108,8 @@ class ElasticOverBoxes:
         for one, step in zip(self.slides, steps, strict=True):
             lengths = lengths + _times(_clean(one.changes.lengths), step)
         self._check_held(twists)
-        return [twists, self._compliances(lengths), np.array(list(moved.values()), dtype=object).reshape(1, -1)]
+        slides = np.array(list(moved.values()), dtype=object).reshape(1, -1)
+        return [twists, self._compliances(lengths), slides, self._weights(frames)]
 
     def _layout(self) -> None:
         """Columns by edge and coordinate, and along which edges the ways to the platform and around the cycles go."""
@@ -118,6 +127,8 @@ class ElasticOverBoxes:
             around[row] = ways[second] - ways[first]
             around[row, k] -= 1.0
         self.way, self.around = ways[[system.model.platform]][:, self.edge], around[:, self.edge]
+        self.masses = [one for one in system.model.masses if ways[one.node].any()]
+        self.to_masses = ways[[one.node for one in self.masses]][:, self.edge]
         _, R, order = qr(system.rows[:, system.elastic :], mode="economic", pivoting=True)
         sizes = np.abs(np.diagonal(R))
         self.kept = system.elastic + np.sort(order[: int((sizes > PIVOT * sizes.max(initial=0.0)).sum())])
@@ -164,7 +175,8 @@ class ElasticOverBoxes:
             system = ElasticSystem(model, np.zeros((6, 0)), held=np.zeros((0, 6)), length=self.system.length)
         except (AnalysisError, DiffersError):
             return None
-        if [edge.joins for edge in system.edges] != [edge.joins for edge in self.system.edges]:
+        here, there = ([[x.joins for x in s.edges], [x.node for x in s.model.masses]] for s in (self.system, system))
+        if here != there:
             return None
         columns = [(edge, twist) for edge, own in zip(system.edges, system.columns, strict=True) for _, twist in own]
         edges = [edge for edge, _ in columns]
@@ -249,27 +261,80 @@ class ElasticOverBoxes:
                 found[part.at, 0] = float(part.compliance[0, 0]) * length
         return found
 
+    def _weights(self, frames: list[tuple[NDArray[Any], NDArray[Any]]]) -> NDArray[Any]:
+        found = list[Number]()
+        for one in self.masses:
+            R, p = frames[self._body(one.link)]
+            own = _clean(_values(R).T @ (one.point - _values(p)))
+            force = one.mass * self.system.model.gravity
+            found += [*force, *(-skew(force) @ (p + R @ own - frames[PLATFORM][1]))]
+        return np.array(found, dtype=object).reshape(-1, 1)
+
     # -- bounds -------------------------------------------------------------------------------------------------------
 
     def most_compliance(self, found: Enclosure, wrenches: Array) -> Array:
         """Upper bounds (n,) of the largest compliance under combinations of wrenches (6, c), each of unit size."""
+        asked, f = self._forces(found, wrenches, exact=False)
+        return np.where(asked, (f.T @ self._strained(found.table(2), f)).largest(), np.inf)
+
+    def displacements(self, found: Enclosure, wrenches: Array) -> Ball:
+        """Displacements (n, c, c + 1) along wrenches (6, c) under each of them, and under the robot's weight.
+
+        `AnalysisError` where that depends on more than is enclosed.
+        """
+        self._check_exact()
+        c, compliances = wrenches.shape[1], found.table(2)
+        asked, f = self._forces(found, wrenches, exact=True)
+        loaded, unloaded = f[:, : c + 1], f[:, c + 1 :]
+        strains = self._strained(compliances, loaded)
+        moved = (loaded[:, :c].T @ strains).ball()
+        if unloaded.centre.shape[2]:
+            K = (unloaded.T @ strains).ball()
+            left = solve((unloaded.T @ self._strained(compliances, unloaded)).ball(), K)
+            moved = moved + -(K[..., :c].T @ left)
+        known = asked[:, None, None] & np.isfinite(moved.radius)
+        return Ball(np.where(known, moved.middle, 0.0), np.where(known, moved.radius, np.inf))
+
+    def _check_exact(self) -> None:
+        about, system = f"{self.robot.name} over boxes", self.system
+        if system.model.springs:
+            raise AnalysisError(about, "its springs are in no bound but 'stiffness > ...'", "ask at poses")
+        free, determined = system.stresses
+        if determined < free:
+            problem = (
+                f"rigid parts leave {free - determined} internal loads open, and nothing but 'stiffness > ...' known"
+            )
+            raise AnalysisError(about, problem, "describe sections or bearings")
+        work = system._work(system.weights())[system.elastic :, 0]
+        if np.abs(system._free[2].T @ work).max(initial=0.0) > AGREES * np.abs(work).max(initial=1.0):
+            raise AnalysisError(about, "the weight of a body turns it where nothing holds it", "ask at poses")
+
+    def _forces(self, found: Enclosure, wrenches: Array, exact: bool) -> tuple[NDArray[np.bool_], Affine]:
+        """For which boxes (n,) they are known, and forces (n_e, c) inside that balance wrenches (6, c) everywhere.
+
+        `exact`: (n_e, c + 1 + k), with those of the weight, and a basis of those without a load.
+        """
         twists, slides, half = found.table(1), found.table(3).ball(), found.half
         asked = np.asarray(twists.known, dtype=np.bool_) & found.decided
         for k, one in enumerate(self.slides):
             asked &= (slides.lower[:, 0, k] >= one.low) & (slides.upper[:, 0, k] <= one.high)
-        cut = self._cut_forces(found, wrenches)
+        cut = self._cut_forces(found, wrenches, exact)
         asked &= np.isfinite(cut).all(axis=(1, 2))
         rows, way = self._assembled(twists, self.around, self.units), self._assembled(twists, self.way, np.ones(6))
         if len(self.held):
             rows = _stacked([rows, Affine.constant(self.held, half) @ way])
-        e, kept = slice(0, self.system.elastic), self.kept
-        A, B, T, S = rows[:, e], rows[:, kept], way[:, e], way[:, kept]
-        w, m = Affine.constant(wrenches, half), Affine.constant(np.where(asked[:, None, None], cut, 0.0), half)
+        work = way.T @ Affine.constant(wrenches, half)
+        if exact:
+            weight = self._assembled(twists, self.to_masses, np.ones(6)).T @ found.table(4)
+            none = np.zeros((self.system.size, cut.shape[2] - wrenches.shape[1] - 1))
+            work = _stacked([work.T, weight.T, Affine.constant(none.T, half)]).T
+        e, kept, each = slice(0, self.system.elastic), self.kept, slice(None)
+        A, B = rows[each, e], rows[each, kept]
+        m = Affine.constant(np.where(asked[:, None, None], cut, 0.0), half)
         inverse: Array = np.asarray(np.linalg.pinv(np.swapaxes(B.centre, 1, 2)), dtype=float)
         Z = Affine.constant(inverse, half)
-        y = solve_affine(B.T @ Z, -(S.T @ w + B.T @ m))
-        f = A.T @ m + T.T @ w + (A.T @ Z) @ y
-        return np.where(asked, (f.T @ self._strained(found.table(2), f)).largest(), np.inf)
+        y = solve_affine(B.T @ Z, -(work[kept, each] + B.T @ m))
+        return asked, A.T @ m + work[e, each] + (A.T @ Z) @ y
 
     @property
     def units(self) -> Array:
@@ -295,23 +360,30 @@ class ElasticOverBoxes:
         found = Affine(parts[0], parts[1], twists.half, parts[2])
         return Affine(parts[0], parts[1], twists.half, (parts[2] + 4.0 * UNIT * found._size()) * MORE)
 
-    def _cut_forces(self, found: Enclosure, wrenches: Array) -> Array:
-        """What the cut edges and the platform's branch transmit at the centres, NaN where that is not known."""
+    def _cut_forces(self, found: Enclosure, wrenches: Array, exact: bool) -> Array:
+        """What the cut edges and the platform's branch transmit at the centres, NaN where that is not known.
+
+        `exact`: with that under the weight, and a basis of what they transmit without a load.
+        """
         centres = found.encloser.domain.values(0.5 * found.boxes[..., 0] + 0.5 * found.boxes[..., 1])
         at, count = self.robot.kinematics.at(centres, mode=self.robot.mode), 6 * len(self.around)
+        unloaded = self.system._split[1].shape[1] if exact else 0
+        columns = wrenches.shape[1] + (1 + unloaded if exact else 0)
 
         def of(system: ElasticSystem) -> Array:
             cut = system._unsprung(np.swapaxes(system.paths[..., system.model.platform, :, :], -1, -2) @ wrenches).cut
+            if exact:
+                weight = system._unsprung(system._work(system.weights())).cut
+                cut = np.concatenate([cut, weight, system.unit_stresses(unloaded)], axis=-1)
             cycles = cut[..., :count, :] * np.tile(system.scale / self.units, len(self.around))[:, None]
             held = np.swapaxes(system.held * system.scale, -1, -2) @ cut[..., count:, :]
-            whole = np.concatenate([cycles, np.linalg.pinv(self.held.T) @ held], axis=-2)
-            return whole.reshape(*whole.shape[:-2], -1)
+            return np.concatenate([cycles, np.linalg.pinv(self.held.T) @ held], axis=-2)
 
-        cut = np.full((len(centres), (count + len(self.held)) * wrenches.shape[1]), np.nan)
+        cut = np.full((len(centres), count + len(self.held), columns), np.nan)
         there = np.flatnonzero(closes(at.status))
         if len(there):
-            cut[there] = self.elastic.over(at.rows(there), of)
-        return cut.reshape(len(centres), -1, wrenches.shape[1])
+            cut[there] = self.elastic.over(at.rows(there), of, *cut.shape[1:])
+        return cut
 
     def _strained(self, compliances: Affine, forces: Affine) -> Affine:
         """Strains (n_e, c) of all parts."""

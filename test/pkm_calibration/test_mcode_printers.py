@@ -139,6 +139,7 @@ BAD = {
     "no endstops": ("# M666", "# M667", "M666: is missing"),
     "no reach": ("x,y,z\n", "x,y,z\n500,0,0\n", "line 5: the rods do not reach"),
     "metres": ("\n50,0,0\n0,50,0", "\n0.02,0,0\n0,0.02,0", "line 5: has points within 0.02 mm"),
+    "twice": ("0,50,0\n", "0,50,0\n50,0,0\n", "line 8: equals line 6 in all digits"),
     "no header": ("x,y,z\n", "", "has no line 'x,y,z'"),
 }
 

@@ -79,6 +79,14 @@ def test_an_outlier_is_named(tmp_path: Path) -> None:
     assert np.all(np.abs(found.values - truth) <= 1.5 * found.half + 1e-9)
 
 
+def test_heights_of_which_most_are_outliers_are_refused(tmp_path: Path) -> None:
+    printer = simulated(seed=1)
+    for key in [f"height{k}" for k in range(7)]:
+        printer.saved[key] = repr(1e3 * float(printer.saved[key]))  # um for mm
+    found = calibrate_printer(read_klipper(printer.write(tmp_path)))
+    assert any("of 7 heights do not agree" in reason for reason in found.reasons)
+
+
 def test_widths_typed_as_distances_are_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(simulated(wrong=OUTER).write(tmp_path)), "--json"]) == 3
     said = json.loads(capsys.readouterr().out)

@@ -186,5 +186,5 @@ def test_tolerances_that_cannot_be_read_say_where(text: str, problem: str, tmp_p
 
 
 def test_a_robot_with_redundant_drives_is_refused_by_name() -> None:
-    with pytest.raises(AnalysisError, match="more than its degrees of freedom"):
+    with pytest.raises(AnalysisError, match="no pose fits all their readings"):
         model("cable_8", Tolerances())
