@@ -48,7 +48,7 @@ def test_what_is_not_decided_says_where(capsys: pytest.CaptureFixture[str]) -> N
         (["--that", "type2 > 0.2"], "0.2 has no unit"),
         (["--that", "type2 > 0.2 deg"], "no unit of it"),
         (["--that", "type2 around 0.2"], "cannot be read"),
-        (["--that", "sag < 0.2 mm"], "nothing is proved of 'sag'"),
+        (["--that", "constraint > 0.2"], "nothing is proved of 'constraint'"),
         (["--that", "type2 < 0.2 rad/m"], "an upper bound of it is not proved"),
         (["--that", "margin > -1"], "not positive"),
         (["--that", "position_error < 1 mm"], "errors of the drives' sensors"),
