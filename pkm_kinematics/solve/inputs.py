@@ -125,7 +125,7 @@ class Inputs:
         return {freedom.name: values for freedom, values in zip(FREE, np.hstack([away, angles]).T, strict=True)}
 
     def _read_chain(self, pose: Array) -> NDArray[Any]:
-        data = self.robot.data()
+        data, pose = self.robot.data(), writeable(pose)
         read_chain(self.robot.model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
         return data.chain
 

@@ -56,6 +56,7 @@ class PossibleTwists:
         """As `at`, at the one pose (7,) whose positions are in the data, its blocks inverted."""
         space, bias = np.empty((6, self.robot.mobility)), np.empty(6)
         if not self.robot.task.constant:  # the branch moves along, and with it what it blocks
+            pose = writeable(pose)
             read_chain(model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
         motion_space(model, data, writeable(self.allowed_at(pose)), twist, space, bias)
         return space, bias

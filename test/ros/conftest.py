@@ -127,7 +127,7 @@ class Graph:
     def close(self) -> None:
         self._closing = True
         for executor in self._executors:
-            executor.shutdown(timeout_sec=5.0)
+            executor.shutdown(timeout_sec=30.0)  # what a busy computer has begun is not cut off
         for node in self._nodes:
             node.destroy_node()
 

@@ -220,8 +220,7 @@ def test_the_machine_is_exchanged_when_it_is_cleaned_up(graph: Graph) -> None:
     graph.in_executor(node.trigger_cleanup)
     read.clear()
     graph.describe(five_bar.urdf)
-    graph.wait(lambda: read)
-    assert list(read[-1].name) == list(five_bar.actuated_joints)
+    graph.wait(lambda: read and list(read[-1].name) == list(five_bar.actuated_joints))  # after what was on its way
 
 
 def test_tracking_does_not_wait_for_a_service(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,7 +231,7 @@ def motion_spaces(model, data, choice, poses, twists, spaces, biases):
             continue
         if not is_regular(invert_blocks(model, data)):
             continue
-        here = model.subspace if constant else allowed_twists(model, data, poses[k])
+        here = model.subspace.copy() if constant else allowed_twists(model, data, poses[k])  # one type: compiled once
         motion_space(model, data, here, twists[k], spaces[k], biases[k])
 
 
