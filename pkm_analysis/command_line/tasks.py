@@ -224,11 +224,7 @@ def _path(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Fo
 
 def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
-    if given.tolerances:
-        proved = _proved_errors(given, analysis, sweeps)
-        status = {"proved": 0, "refuted": REFUTED}.get(proved.verdict, UNDECIDED)
-        return Found(analysis.robot.name, "errors of pose", [proved], status=status)
-    if any(POSE_ERROR in text for text in given.require):
+    if not given.tolerances and any(POSE_ERROR in text for text in given.require):
         remedy = "give --tolerances FILE, see errors --help"
         raise AnalysisError(POSE_ERROR, "it needs tolerances, and none are given", remedy)
     found = _proof(given, analysis, sweeps)
@@ -237,7 +233,7 @@ def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> F
     return Found(analysis.robot.name, " and ".join(found.that), [found], more=more, status=status)
 
 
-def _proved_errors(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Any:
+def _proved_errors(given: argparse.Namespace, analysis: Analysis, limits: Settings) -> Proof:
     bounds = [read_bound(text) for text in given.require]
     if len(bounds) != 1 or bounds[0].name != POSE_ERROR or bounds[0].above:
         raise AnalysisError("--tolerances", "they are for one question", f"--that '{POSE_ERROR} < 0.1 mm'")
@@ -245,13 +241,9 @@ def _proved_errors(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps
         raise AnalysisError("--tolerances", "errors are proved over boxes", "give --box")
     room = importlib.import_module("pkm_analysis.errors.certified_errors")
     tolerances = importlib.import_module("pkm_analysis.errors.tolerances").read_tolerances(given.tolerances)
-    ranges = ranges_of(analysis.robot.coordinates, given.box, optional=True)
-
-    def tell(share: float, boxes: int) -> None:
-        sweeps.note = f"proved in {100.0 * share:.1f} %, {boxes} boxes"
-
-    search = {"resolution": given.resolution, "most_boxes": given.most_boxes, "progress": tell}
-    return room.prove_pose_error(analysis.robot, analysis.box(ranges), tolerances, bounds[0].in_si("m"), **search)
+    box = analysis.box(ranges_of(analysis.robot.coordinates, given.box, optional=True))
+    found: Proof = room.prove_pose_error(analysis.robot, box, tolerances, bounds[0].in_si("m"), **limits)
+    return found
 
 
 def _outside(analysis: Analysis, found: Proof) -> list[str]:
@@ -277,6 +269,8 @@ def _proof(given: argparse.Namespace, analysis: Analysis, sweeps: Sweeps) -> Pro
         sweeps.note = f"proved in {100.0 * share:.1f} %, {boxes} boxes{left}"
 
     limits: Settings = {"resolution": given.resolution, "most_boxes": given.most_boxes, "progress": tell}
+    if given.tolerances:
+        return _proved_errors(given, analysis, limits)
     if given.start is not None:
         ends = [task.point(values_of(task, words)) for words in (given.start, given.end)]
         return analysis.prove_path(wanted, ends, **limits)
