@@ -466,7 +466,7 @@ class _Writer:
         path = self.joints[joint.name]
         angular = joint.kind in TURNING
         drive = "angular" if angular else "linear"
-        schemas = [f"PhysicsDriveAPI:{drive}", "PhysxJointAPI", "NewtonJointAPI"]
+        schemas = [f"PhysicsDriveAPI:{drive}", f"PhysicsJointStateAPI:{drive}", "PhysxJointAPI", "NewtonJointAPI"]
         pushed = joint.driven or joint.spring_stiffness
         several = joint.kind in ("fixed", "spherical")
         schemas = [] if several else schemas[0 if pushed else 1 :] + ["NewtonMimicAPI"] * (joint.mimic is not None)
@@ -492,6 +492,8 @@ class _Writer:
         self._line('uniform token physics:axis = "Z"')
         for key, value in (("lower", limits.lower), ("upper", limits.upper)):
             self._line(f"float physics:{key}Limit = {_text(unit * value)}")
+        for key in (f"state:{drive}:physics", f"newton:{drive}"):  # where a simulation begins
+            self._line(f"float {key}:position = {_text(unit * joint.drawn)}")
         if pushed:
             head = f"drive:{drive}:physics"
             self._line(f'uniform token {head}:type = "force"', f"float {head}:maxForce = {_text(limits.effort)}")

@@ -149,7 +149,7 @@ class Transmission(Describable):
         sizes = np.maximum(np.linalg.svd(scaled, compute_uv=False), 1e-150)
         # a single ratio is always as regular as can be: it is small beside home's where the motor loses the joint
         size = np.maximum(np.linalg.norm(sizes, axis=1), np.sqrt(n))
-        side = np.sign(np.linalg.det(scaled)) * np.sign(np.linalg.det(at_home)) if m == n else 1.0
+        side = np.linalg.slogdet(scaled)[0] * np.linalg.slogdet(at_home)[0] if m == n else 1.0  # no overflow
         found = np.full(len(J), np.nan)
         found[good] = np.minimum(solved.margin[good], side * n / (size * np.linalg.norm(1.0 / sizes, axis=1)))
         return found

@@ -106,6 +106,19 @@ def test_usd_is_physics_to_its_own_library(delta):
     assert driven == set(mechanism.actuated_joints)
 
 
+def test_usd_says_where_joints_are_drawn(of_gallery):
+    """Newton and PhysX begin there: from zero, this robot's loops are 0.8 m open."""
+    kinematics = of_gallery["five_bar"].kinematics
+    home = dict(zip(kinematics.joint_names, kinematics.home_joints, strict=True))
+    lines = to_usd(kinematics.mechanism)[0].splitlines()
+    for name, kind, unit in (("left_arm", "angular", 180.0 / np.pi), ("platform_y", "linear", 1.0)):
+        first = next(k for k, line in enumerate(lines) if f'Joint "{name}"' in line)
+        assert f"PhysicsJointStateAPI:{kind}" in lines[first]
+        said = dict(line.strip().split(" = ") for line in lines[first : first + 20] if " = " in line)
+        for key in (f"state:{kind}:physics:position", f"newton:{kind}:position"):
+            assert float(said[f"float {key}"]) == pytest.approx(unit * home[name], rel=1e-9)
+
+
 def test_usd_without_our_numbers_is_the_robot_in_single_precision(of_gallery):
     pytest.importorskip("pxr")
     five_bar = of_gallery["five_bar"]
