@@ -84,6 +84,10 @@ SETTINGS = (
 )
 
 
+class RunEndedError(RuntimeError):
+    """A fault ends the run: launch prints it, lets all processes end, and exits with 1."""
+
+
 def bring_up(**defaults: str) -> LaunchDescription:
     """The launch description of a robot: every setting an argument, whose default may be changed here by name."""
     default = {**{one.name: one.default for one in SETTINGS}, "page": "false", **defaults}
@@ -147,13 +151,13 @@ async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namesp
                 elif worked > before + _WORK:
                     busy[process] = worked, time.monotonic()
                 elif time.monotonic() - since > _IDLE:
-                    reason = f"{', '.join(sorted(absent))} is not there, and its process has hung for {_IDLE:g} s"
-                    get_logger("launch").error(reason)  # as of a process that has died
                     if details:  # it hears no gentler signal, for which launch would wait
                         with suppress(ProcessLookupError):
                             os.kill(details["pid"], signal.SIGKILL)
-                    await context.emit_event(Shutdown(reason=reason))
-                    return
+                    missing = f"{' and '.join(sorted(absent))} {'is' if len(absent) == 1 else 'are'} not there"
+                    reason = f"{missing}, and the process has hung for {_IDLE:g} s"
+                    await context.emit_event(Shutdown(reason=reason))  # launch may overlook a coroutine's exception
+                    raise RunEndedError(reason)
 
 
 @contextmanager
@@ -183,6 +187,7 @@ def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context
     reason = f"{name} ended with code {event.returncode}"
     if event.returncode != 0:
         Path(context.environment[FAULT_FILE]).write_text(reason, encoding="utf-8")  # for the report of the motion
+        raise RunEndedError(reason)
     get_logger("launch").info(f"{reason}, which ends the run")  # launch tells no reason of a shutdown
     return [EmitEvent(event=Shutdown(reason=reason))]
 
