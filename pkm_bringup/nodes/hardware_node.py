@@ -364,7 +364,7 @@ class HardwareNode(LifecycleNode):
         """Log that the loop has fallen silent, which says nothing of the drives, and that it is back."""
         if silence and not self._silence:
             self.get_logger().error(f"nothing is known of the machine: {silence}")
-        elif self._silence and not silence:
+        elif self._silence and not (silence or self._machine.problem):  # it has not ended
             self.get_logger().info(f"the control loop is back; the machine is {self._lifecycle.value}")
         self._silence = silence
 

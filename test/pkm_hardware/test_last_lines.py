@@ -134,6 +134,16 @@ def test_an_emergency_stop_does_not_wait_until_drives_are_on_and_a_loop_that_die
     assert UNTOLD not in run.text
 
 
+@pytest.mark.slow
+def test_a_loop_that_is_frozen_for_long_is_ended_and_does_not_come_back(run: Run) -> None:
+    run.enable()
+    os.kill(run.loop(), signal.SIGSTOP)
+    assert wait_until(lambda: not run.bench.on(), 8.0)
+    assert run.end() == 1
+    assert "it is ended, and the drives are turned off without it" in run.text
+    assert "the control loop is back" not in run.text
+
+
 @pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_last_line_says_that_drives_are_on(run: Run, times: int) -> None:
     """Whoever is in a hurry hears it, too."""
