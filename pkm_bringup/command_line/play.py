@@ -74,11 +74,10 @@ def play(
     cycles: int,
     dry: bool,
     interruption: Interruption,
-    realtime: bool = True,
     tool_file: str = "",
     guardian: Guardian | None = None,
     simulate: bool = False,
-    priority: int = 0,
+    priority: int | None = 0,
 ) -> tuple[Kinematics, Recording]:
     """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
 
@@ -87,11 +86,10 @@ def play(
         cycles: repetitions.
         dry: without the device.
         interruption: ends it early.
-        realtime: each period takes its time on the clock.
         tool_file: path of the file of the robot's tools; empty: none.
         guardian: turns the drives off where this process cannot.
         simulate: with a simulated device.
-        priority: SCHED_FIFO's, of the loop, where permitted; 0: ordinary scheduling.
+        priority: SCHED_FIFO's, of the loop, where permitted; 0: ordinary scheduling; None: periods without a clock.
 
     Raises:
         PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
@@ -122,8 +120,8 @@ def play(
     interruption.motion_begins()
     if guardian is not None:
         guardian.begin()
-    scheduling = LoopScheduling(priority, lambda text: print(f"pkm play: {text}", file=sys.stderr, flush=True))
-    recording = _driven(loop, (resting, approach, cycle), interruption, realtime, scheduling)
+    scheduling = LoopScheduling(priority or 0, lambda text: print(f"pkm play: {text}", file=sys.stderr, flush=True))
+    recording = _driven(loop, (resting, approach, cycle), interruption, priority is not None, scheduling)
     device = f"{kind}, simulated" if simulate and not dry else kind
     notes = (f"commanded by position at {file.rate:g} Hz; {device}", *_sent(drives, recording))
     return kinematics, recording.about(waypoints.source, notes, _REMEDIES)

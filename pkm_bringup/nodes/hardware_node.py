@@ -308,14 +308,14 @@ class HardwareNode(LifecycleNode):
         self._tell(Lifecycle.ACTIVE)
         until = time.monotonic() + HELD_WITHIN
         while time.monotonic() < until:
-            said = self._controller.take()
+            heard = self._controller.take()
             if alone.lifecycle is not Lifecycle.ACTIVE:
                 return alone.fault or GIVEN_UP
-            if not alone.machine.readable or (said is not None and said.mode not in (Mode.WAITING, Mode.STOPPED)):
+            if not alone.machine.readable or (heard is not None and heard.mode not in (Mode.WAITING, Mode.STOPPED)):
                 alone.machine.withheld = ""
                 return ""
-            if said is not None:
-                why = alone.machine.withheld = cause_of(said.reason)
+            if heard is not None:
+                why = alone.machine.withheld = cause_of(heard.reason)
             time.sleep(_LOOK_AT_STATE)
         warning = alone.disable()
         self._follow_lifecycle()

@@ -244,9 +244,7 @@ class Controller(ABC):
         return
 
     def foreseen(self, reference: Reference, measured: Measured) -> Array:
-        """The model's command (n_actuated,), as `command`, for a platform exactly on its reference, while no readings
-        come; `measured` is the last one.
-        """
+        """As `command`, for a platform on its reference, while no readings come; `measured` is the last one."""
         if self.commands != "effort":
             return self.model.positions(reference.pose)
         efforts = self.model.efforts(reference.pose, reference.twist, reference.acceleration, measured.joints)

@@ -293,9 +293,7 @@ class TrajectoryFollower:
         return ""
 
     def relocate(self) -> str:
-        """Look for the platform anew with the next reading, and return from where, in words. A pose that is unknown
-        remains so.
-        """
+        """Look for the platform anew with the next reading; return from where. An unknown pose stays unknown."""
         self.stray.reset()
         if self.change is None or not self.change.lost:
             return "the pose that was last followed"

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a follower watches: the state of the machine, its readings and their rate, how far the platform strays, and the
-force-torque sensor.
-"""
+"""What a follower watches: machine, readings and their rate, straying of the platform, the force-torque sensor."""
 
 from __future__ import annotations
 

@@ -385,9 +385,7 @@ class Jog:
     def _continued(
         self, near: _Knot, places: Array, rates: Array, changes: Array
     ) -> tuple[Array, Array, Array, Array] | None:
-        """Poses (n, 7), twists and accelerations (n, 6) and joints of states of the actuators that go on from a knot;
-        None where one of them has none.
-        """
+        """Poses, twists, accelerations and joints of actuator states after a knot; None where one has none."""
         rests = self.kinematics.forward(places, near=near.pose, seed=near.joints)
         if not closes(rests.status).all():
             return None

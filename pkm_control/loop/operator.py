@@ -131,9 +131,7 @@ class Operator(OperatorRequests):
 
     @staticmethod
     def _only_mode(loop: RunningLoop, unknown: str) -> str:
-        """Tell the loop the one assembly mode that fits the readings, and return its name; PkmError: there are more, or
-        there may be.
-        """
+        """Tell the loop the one assembly mode that fits the readings; return its name. PkmError: there may be more."""
         modes = loop.kinematics.forward_all(loop.situation.state.positions)
         if modes.certified and len(modes) == 1:
             loop.ask(requests.place, modes[0].pose, modes[0].joints)

@@ -110,9 +110,7 @@ class ComplianceTable:
         return np.asarray(space @ np.linalg.pinv(weight * space) * weight.T)
 
     def displacement(self, poses: Array, wrench: Array) -> Array:
-        """Displacements (n, 6) at poses (n, 7) under weight, `load`, and wrenches (6,) or (n, 6) [m, rad]; only their
-        part that is `possible`.
-        """
+        """Displacements (n, 6) [m, rad] at poses (n, 7) under weight, `load` and the `possible` part of wrenches."""
         at = self._places(poses) / self._size
         apart = np.sqrt(((at[:, None] - self._at) ** 2).sum(axis=2))
         values = np.column_stack([apart**3, np.ones(len(at)), at]) @ self._weights

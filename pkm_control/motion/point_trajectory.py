@@ -244,9 +244,7 @@ class MotionPoints:
         return len(self.times)
 
     def beside(self, kinematics: Kinematics, pose: Array) -> MotionPoints:
-        """These points with redundant joints where a pose (7 + r,) has them, or following from there, unless the points
-        say where they are, or ride.
-        """
+        """These points with the redundant joints of a pose (7 + r,), or following it, unless the points say or ride."""
         inputs, n = kinematics.engine.inputs, len(self)
         if len(pose) == 7 or self.ride is not None or self.poses.shape[1] > 7:
             return self

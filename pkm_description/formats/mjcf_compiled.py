@@ -63,9 +63,7 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
 
 
 def _compiled(text: str, path: Path | None) -> tuple[Any, list[str]]:
-    """MuJoCo's model, and names of bodies with meshes. Where inertias are stated, it is without meshes: their files may
-    be missing, and take long.
-    """
+    """MuJoCo's model, without meshes (which may be missing) where inertias are stated, and bodies with meshes."""
     import mujoco
 
     root = read_xml(text, "<mujoco>")

@@ -59,7 +59,7 @@ def what_was_sent(board: SimulatedServoBoard) -> np.ndarray:
 def test_from_motion_file_to_pulses(hexapod: Kinematics, board: SimulatedServoBoard, patient_file: Path) -> None:
     """Period after period, not by the clock: a stall of the computer would leave out corners."""
     file = read_machine_file(patient_file)
-    _, recording = play(hexapod.mechanism, file, MOTION, 1, False, Interruption(), realtime=False)
+    _, recording = play(hexapod.mechanism, file, MOTION, 1, False, Interruption(), priority=None)
     assert not recording.faults
     pulses = what_was_sent(board)[:, :6]
     assert (pulses > 0).all()
@@ -187,13 +187,13 @@ def test_outputs_on_the_way(
     )
     file = read_machine_file(patient_file)
     with pytest.raises(PathEventError, match="the machine has no output 'gripper'; its file names none"):
-        play(hexapod.mechanism, file, str(motion), 1, False, Interruption(), realtime=False)
+        play(hexapod.mechanism, file, str(motion), 1, False, Interruption(), priority=None)
     assert not board.history  # nothing has moved
     patient_file.write_text(
         patient_file.read_text() + "outputs: {gripper: {channel: 6, pulse_off: 1000, pulse_on: 2000}}"
     )
     file = read_machine_file(patient_file)
-    _, recording = play(hexapod.mechanism, file, str(motion), 2, False, Interruption(), realtime=False)
+    _, recording = play(hexapod.mechanism, file, str(motion), 2, False, Interruption(), priority=None)
     assert not recording.faults
     seen = [row[6] for row in what_was_sent(board) if row[6]]
     changes = [pulse for k, pulse in enumerate(seen) if k == 0 or pulse != seen[k - 1]]
@@ -222,7 +222,7 @@ def test_nothing_is_computed_for_long_while_drives_are_on(
 
     monkeypatch.setattr(CurveCheck, "braking", watched)
     file = read_machine_file(patient_file)
-    _, recording = play(hexapod.mechanism, file, MOTION, 1, False, Interruption(), realtime=False)
+    _, recording = play(hexapod.mechanism, file, MOTION, 1, False, Interruption(), priority=None)
     assert not recording.faults
     assert len(while_on) == 4  # a rehearsal, a rest, the way to the start, the motion
     assert not any(while_on)

@@ -115,9 +115,7 @@ class MotionFile:
     def through(
         cls, source: str, poses: Array, labels: tuple[str, ...], limits: PlatformLimits, **given: Any
     ) -> MotionFile:
-        """Straight lines through poses (n, 7), base frame, as fast as limits allow and with stops, but for the fields
-        that are `given`.
-        """
+        """Straight lines through poses (n, 7), with stops, as fast as limits allow, but for fields `given`."""
         n = len(poses)
         endless, none = np.full(n, math.inf), np.zeros(n)
         usual = {"speeds": endless, "angular_speeds": endless, "blends": none, "dwells": none}
