@@ -109,7 +109,6 @@ class Robot:
     def connect(
         namespace: str = "",
         timeout: float = 10.0,
-        hardware_file: str = "",
         reserve: float = USUAL_RESERVE,
         ready: bool = True,
         tool_file: str = "",
@@ -119,7 +118,6 @@ class Robot:
 
         Args:
             timeout: time allowed for finding it [s], with `ready` also for the first reading of the machine.
-            hardware_file: path of the machine's file, where it has tighter limits than the description.
             reserve: fraction of the actuators' speeds and efforts that plans leave to the controller.
             tool_file: path of the file of its tools; empty: none.
             conveyor_file: path of the controller's file of conveyors, for motions that ride on one.
@@ -131,9 +129,7 @@ class Robot:
         """
         read_tools(tool_file)
         need("a robot over ROS", ROS, ROS_REMEDY)
-        backend = importlib.import_module(_ROS_BACKEND).RosBackend(
-            namespace, timeout, hardware_file, ready, conveyor_file
-        )
+        backend = importlib.import_module(_ROS_BACKEND).RosBackend(namespace, timeout, ready, conveyor_file)
         return Robot(backend, reserve, tool_file)
 
     # -- what it is, and does ---------------------------------------------------------------------------------------
@@ -311,6 +307,7 @@ class Robot:
         block: bool = True,
     ) -> Task:
         """Move the platform at a twist for some seconds of the robot's clock, then to rest; it stops before limits.
+        The seconds begin with the motion and include the acceleration; the deceleration follows.
 
         `linear` [m/s] and `angular` [rad/s], (3,) each, are in base axes. RefusedError: a motion runs, the robot is
         stopped, or a number makes no sense. A limit that ended it, or lowered its speed, is no error but the `reason`
@@ -578,19 +575,21 @@ class Robot:
 
     def _jog(self, task: Task, twist: Array, seconds: float, asked: float) -> Result:
         backend = self._backend
-        begun, reason, seen, answer = backend.time, "", False, Answer(True)
+        first = begun = backend.time
+        reason, seen, answer = "", False, Answer(True)
         task.progress_of = lambda: (backend.time - begun) / seconds
         while (passed := backend.time - begun) < seconds and not task.cancelled:
             answer = backend.steer(twist, asked)
             if not answer.success:
                 break
-            backend.wait(min(_RENEW, seconds - passed))
+            begun = begun if seen else backend.time  # before it moves, no time counts
+            backend.wait(min(_RENEW, seconds - passed) if seen else _LOOK)
             state = self.state
             seen = seen or state.mode is Mode.JOGGING
             reason = state.reason if state.mode is Mode.JOGGING and state.reason else reason
             if reason.startswith(NO_FURTHER):
                 break
-            if passed > _BEGIN and not seen:
+            if not seen and backend.time - first > _BEGIN:
                 raise RefusedError(f"the controller did not accept the jog; it is {state.mode.name.lower()}")
         backend.steer(np.zeros(6), asked)
         _require(answer)

@@ -65,13 +65,10 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
     began = process_began() if own else time.monotonic()
 
     def asked() -> str:
-        hardware_file, tool_file = (getattr(given, name, "") for name in ("hardware_file", "tool_file"))
         connect = importlib.import_module("pkm_client.robot").Robot.connect
-        conveyor_file = getattr(given, "conveyor_file", "")
+        tool_file, conveyor_file = (getattr(given, name, "") for name in ("tool_file", "conveyor_file"))
         with progress(_WAITING):
-            robot = connect(
-                given.namespace, given.timeout, hardware_file, tool_file=tool_file, conveyor_file=conveyor_file
-            )
+            robot = connect(given.namespace, given.timeout, tool_file=tool_file, conveyor_file=conveyor_file)
         robot.asked = began  # a stop since then, such as while all this was imported, ends it
         with robot:
             try:
@@ -160,7 +157,6 @@ def _move_options(p: argparse.ArgumentParser) -> None:
     text = "tool of the tool file: the pose is that of the tool, and its point moves straight"
     p.add_argument("--tool", default="", metavar="NAME", help=text)
     options.add(p, "tool_file")
-    options.add(p, "hardware_file")
 
 
 def _move(robot: Robot, given: argparse.Namespace) -> str:
@@ -185,7 +181,6 @@ def _follow_options(p: argparse.ArgumentParser) -> None:
     at = "travel of the belt when the object was at the conveyor's origin [m]; now without"
     belt.add_argument("--at", type=options.number, metavar="M", help=at)
     options.add(belt, "conveyor_file")
-    options.add(p, "hardware_file")
 
 
 def _follow(robot: Robot, given: argparse.Namespace) -> str:
@@ -197,13 +192,16 @@ def _jog_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("linear", **three, metavar="M/S", help="velocity of its origin along x, y and z [m/s]")
     text = "angular velocity about x, y and z [rad/s]"
     p.add_argument("--angular", **three, default=(0.0, 0.0, 0.0), metavar="RAD/S", help=text)
-    p.add_argument("--seconds", type=options.positive, default=1.0, metavar="S", help="duration [s]")
+    text = "duration with the acceleration, to which the deceleration adds [s]"
+    p.add_argument("--seconds", type=options.positive, default=1.0, metavar="S", help=text)
 
 
 def _jog(robot: Robot, given: argparse.Namespace) -> str:
     before = robot.state.pose
     reason = robot.jog(given.linear, given.angular, given.seconds).result().reason
+    asked = 1e3 * math.hypot(*given.linear) * given.seconds
     moved = f"moved by {1e3 * math.dist(before[:3], robot.state.pose[:3]):.3f} mm"
+    moved += f" of {asked:.3f} mm" if asked else ""
     return f"{moved}: {reason}" if reason else moved
 
 

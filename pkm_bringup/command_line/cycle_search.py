@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
-from pkm_control.motion.files.motion_file import MotionFile, in_metres, looks_like_millimetres
+from pkm_control.motion.files.motion_file import MotionFile, looks_like_millimetres
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import PlatformLimits
@@ -110,10 +110,10 @@ def _require_metres(kinematics: Kinematics, places: Places) -> None:
     size = float(kinematics.engine.size)
     for name, point in (("--pick", places.pick), ("--place", places.place)):
         if looks_like_millimetres(kinematics, point):
-            given = " ".join(f"{x:g}" for x in point)
+            given, metres = (" ".join(f"{x / scale:g}" for x in point) for scale in (1.0, 1000.0))
             raise CannotPickError(
                 f"{name} {given} is {np.linalg.norm(point):.4g} m away, and {kinematics.mechanism.name} measures about "
-                f"{size:.2g} m; places are in metres: if these are mm, give {name} {in_metres(point)}"
+                f"{size:.2g} m; places are in metres: if these are mm, give {name} {metres}"
             )
     if places.lift is not None and looks_like_millimetres(kinematics, places.lift):
         raise CannotPickError(f"--lift {places.lift:g} is in metres: if this is mm, give --lift {places.lift / 1e3:g}")

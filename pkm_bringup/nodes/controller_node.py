@@ -22,7 +22,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
-from trajectory_msgs.msg import MultiDOFJointTrajectory
+from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from pkm_bringup.bringup import CONTROLLER
 from pkm_bringup.nodes.controller_services import ConveyorTopics, MeasurementService, OperatorServices
@@ -85,6 +85,7 @@ class ControllerNode(Node):
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
         self._outputs = self.create_publisher(Outputs, topics.OUTPUTS, topics.LATCHED)
         self._payload = self.create_publisher(InertiaStamped, topics.PAYLOAD, topics.LATCHED)
+        self._limits = self.create_publisher(JointTrajectory, topics.ACTUATOR_LIMITS, topics.LATCHED)
         self._conveyors = ConveyorTopics(self, self._value("conveyor_file"))
         self._alone = None if shared else ControllerThread(self, self._controls, self._priority, self.publish)
         self._description = RobotDescription(self, self._build, self._busy)
@@ -187,6 +188,7 @@ class ControllerNode(Node):
         self._set, self._outputs_set = {}, 0
         self.tell_outputs(0.0)
         self.tell_payload(0.0, None)
+        self._limits.publish(motion_messages.limits_message(limits))
         self._gains = self._used_gains()
         if self._alone is not None:
             frame, repeated = force.sensor_frame or mechanism.platform_link, bool(self._value("forward_to"))

@@ -15,6 +15,7 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
 
 from pkm_client.backend import Result
 from pkm_client.ros.link import RosLink
@@ -29,7 +30,6 @@ from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import topics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.ros.dynamics_services import payload_of
-from pkm_hardware.make_machine import limits_by_file
 from pkm_runtime.errors import shortened
 
 _WATCH = 0.2  # s, between two looks whether the controller is still there
@@ -114,28 +114,28 @@ _LOOK = 0.01  # s
 
 
 class RosBackend(RosLink):
-    """A link, the robot's description, and its motions. `hardware_file` is the machine's, for its limits,
-    `conveyor_file` the controller's (`ConfigurationError`: unusable); both may be empty.
+    """A link, the robot's description, and its motions; `conveyor_file` is the controller's (`ConfigurationError`:
+    unusable) and may be empty.
     """
 
-    def __init__(
-        self, namespace: str, timeout: float, hardware_file: str = "", ready: bool = True, conveyor_file: str = ""
-    ) -> None:
+    def __init__(self, namespace: str, timeout: float, ready: bool = True, conveyor_file: str = "") -> None:
         self._conveyors = {one.name: one for one in read_conveyors(conveyor_file)}
         self._belts: dict[str, tuple[float, float, float]] = {}  # travel, speed, when that came: s, monotonic clock
-        self._hardware_file = hardware_file
         self.payload: Inertial | None = None
         self._refused = "none came"
         self._loads = False  # the controller has said what the platform carries
+        self._limits: JointTrajectory | None = None
         super().__init__(namespace, timeout, ready)
         if self._conveyors:
             self._node.create_subscription(JointState, topics.CONVEYOR_STATES, self._conveyed, topics.STREAM_IN)
 
     def _subscribe(self, node: Node) -> None:
         node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carries, topics.LATCHED)
+        node.create_subscription(JointTrajectory, topics.ACTUATOR_LIMITS, self._limited, topics.LATCHED)
 
     def _missing(self) -> list[str]:
         missing = super()._missing() + ([] if self._loads else [topics.PAYLOAD])
+        missing += [] if self._limits is not None else [topics.ACTUATOR_LIMITS]
         return [f"{name} ({self._refused})" if name == topics.ROBOT_DESCRIPTION else name for name in missing]
 
     def _described(self, message: String) -> None:
@@ -151,6 +151,9 @@ class RosBackend(RosLink):
     def _carries(self, message: InertiaStamped) -> None:
         self.payload, self._loads = payload_of(message.inertia), True
 
+    def _limited(self, message: JointTrajectory) -> None:
+        self._limits = message
+
     @cached_property
     def mechanism(self) -> Mechanism:
         """The robot's description as its nodes have it."""
@@ -158,8 +161,9 @@ class RosBackend(RosLink):
 
     @cached_property
     def limits(self) -> ActuatorLimits:
-        """Limits of the robot's actuators."""
-        return limits_by_file(self.mechanism, self._hardware_file)
+        """Limits of the robot's actuators, as the controller keeps them."""
+        assert self._limits is not None
+        return motion_messages.limits_of_message(self._limits, ActuatorLimits.of(self.mechanism))
 
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
         """A conveyor and its state as the controller tells it, extrapolated to now; waits for the first message."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Inertia, Transform
-from trajectory_msgs.msg import MultiDOFJointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint, MultiDOFJointTrajectory
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.conveyor.conveyor import Ride
@@ -22,6 +23,7 @@ from pkm_control.motion.trajectory import TimedCurve
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages
 from pkm_description.rotations import with_unit_quaternions
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import (
@@ -94,6 +96,38 @@ def _ride_of(message: PlatformTrajectory) -> Ride | None:
 def inertia_message(payload: Inertial | None) -> Inertia:
     """The message of a payload, all zero where there is none."""
     return Inertia() if payload is None else messages.to_inertia(payload.mass, payload.com, payload.inertia)
+
+
+def limits_message(limits: ActuatorLimits) -> JointTrajectory:
+    """The message of limits: two points, of the least and of the most that is permitted."""
+    ends = (-1.0, limits.lower, limits.least_effort), (1.0, limits.upper, limits.most_effort)
+    points = [
+        JointTrajectoryPoint(
+            positions=list(position),
+            velocities=list(sign * limits.velocity),
+            accelerations=list(sign * limits.acceleration),
+            effort=list(effort),
+        )
+        for sign, position, effort in ends
+    ]
+    return JointTrajectory(joint_names=list(limits.names), points=points)
+
+
+def limits_of_message(message: JointTrajectory, described: ActuatorLimits) -> ActuatorLimits:
+    """The limits of a message, of a robot whose description says `described`."""
+    order = [list(message.joint_names).index(name) for name in described.names]
+    least, most = message.points
+
+    def of(values: Any) -> Array:
+        return np.array(values)[order]
+
+    return replace(
+        described,
+        lower=of(least.positions),
+        upper=of(most.positions),
+        velocity=of(most.velocities),
+        acceleration=of(most.accelerations),
+    )
 
 
 def stamp_of(time: float) -> Time:

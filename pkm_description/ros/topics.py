@@ -22,6 +22,7 @@ PLATFORM_TRAJECTORY = "platform_trajectory"  # pkm_interfaces/PlatformTrajectory
 MULTI_DOF_TRAJECTORY = "multi_dof_trajectory"  # trajectory_msgs/MultiDOFJointTrajectory: the same, of one joint
 OUTPUTS = "outputs"  # pkm_interfaces/Outputs, latched: the machine's outputs as motions have set them
 PAYLOAD = "payload"  # geometry_msgs/InertiaStamped, latched: what the platform carries, as motions say
+ACTUATOR_LIMITS = "actuator_limits"  # trajectory_msgs/JointTrajectory, latched: what the controller permits
 JOG_TWIST = "jog_twist"  # geometry_msgs/TwistStamped, base frame: how the platform shall move, renewed within 0.25 s
 JOY = "joy"  # sensor_msgs/Joy, as the package joy publishes it: a joystick in somebody's hand
 JOG_POSE = "jog_pose"  # geometry_msgs/PoseStamped, base frame: where the platform shall go; a newer one replaces it

@@ -155,24 +155,27 @@ def feasible_estimate(found: Estimate, parameters: ParameterSet) -> Feasible:
         import clarabel
     except ImportError as error:
         raise SolverMissingError("feasible estimates need the convex solver Clarabel: pip install clarabel") from error
-    prior = parameters.values
-    scale = _scales(parameters)
-    # in units of `scale`; the equations only through their triangular factor
-    R: Array = np.linalg.qr(np.column_stack([found.W, found.y]), mode="r")  # type: ignore[assignment]
-    r = found.W.shape[1]
-    A = R[:r, :r] @ found.base.grouping * scale
-    target = R[:r, r]
-    P = scipy.sparse.csc_matrix(np.triu(A.T @ A + PRIOR**2 * np.eye(len(prior))))
-    q = -(A.T @ target) - PRIOR**2 * prior / scale
-    rows, offsets, cones = _cones(parameters, clarabel)
-    G = scipy.sparse.csc_matrix(rows * scale)
+    prior, scale, r = parameters.values, _scales(parameters), len(found.values)
+    # x = p / scale = x_prior + Q1 L (u + c) + Q2 v: u are residuals in standard deviations, c those of the prior, and v
+    # is what the motion does not tell. In p the solver's accuracy, relative to the whole, would lose the prior.
+    R: Array = np.linalg.qr(found.W, mode="r")  # type: ignore[assignment]
+    c = R @ (found.values - found.base.values(prior))
+    Q, T = np.linalg.qr((R @ found.base.grouping * scale).T, mode="complete")
+    L = np.linalg.inv(T[:r]).T
+    way = np.column_stack([Q[:, :r] @ L, Q[:, r:]]) * scale[:, None]
+    start = prior + way[:, :r] @ c
+    P = PRIOR**2 * np.eye(len(prior))
+    P[:r, :r] = np.eye(r) + PRIOR**2 * L.T @ L
+    q = np.concatenate([PRIOR**2 * L.T @ L @ c, np.zeros(len(prior) - r)])
+    rows, cones = _cones(parameters, clarabel)
+    P, G = scipy.sparse.csc_matrix(np.triu(P)), scipy.sparse.csc_matrix(rows @ way)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    solution = clarabel.DefaultSolver(P, q, G, offsets, cones, settings).solve()
+    solution = clarabel.DefaultSolver(P, q, G, -rows @ start, cones, settings).solve()
     if str(solution.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
         raise FeasibilityError(f"the convex solver ended with {solution.status}")
-    values = np.asarray(solution.x) * scale
+    values = start + way @ np.asarray(solution.x)
     base_values = found.base.values(values)
 
     def residual(at: Array) -> float:
@@ -194,8 +197,8 @@ def _scales(parameters: ParameterSet) -> Array:
     return scale
 
 
-def _cones(parameters: ParameterSet, clarabel: object) -> tuple[Array, Array, list[object]]:
-    """Rows, offsets and cones with `rows p + s = offsets`, s in the cones: the joints' p >= 0, the bodies' matrices."""
+def _cones(parameters: ParameterSet, clarabel: object) -> tuple[Array, list[object]]:
+    """Rows and cones with -`rows` p in the cones: the joints' p >= 0, the bodies' matrices."""
     n = len(parameters)
     inertial = np.zeros(n, dtype=bool)
     for at in parameters.bodies.values():
@@ -214,8 +217,7 @@ def _cones(parameters: ParameterSet, clarabel: object) -> tuple[Array, Array, li
         wide[:, at : at + 10] = -block
         rows.append(wide)
         cones.append(clarabel.PSDTriangleConeT(4))  # type: ignore[attr-defined]
-    stacked = np.vstack(rows)
-    return stacked, np.zeros(len(stacked)), cones
+    return np.vstack(rows), cones
 
 
 class NoKnownLoadError(PkmError):

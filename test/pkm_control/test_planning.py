@@ -253,8 +253,8 @@ def test_waypoints_that_are_meant_from_home_are_told_so(planner) -> None:
 
 
 def test_places_in_millimetres_are_told_so(planner) -> None:
-    text = "# frame: home\nx [m], y [m], z [m]\n0, 0, 0\n{x}, 0, 0\n"
-    with pytest.raises(UnreachableMotionError, match=r"if these are mm, give 0\.1 0 0$") as caught:
+    text = "# frame: home\nx [m], y [m], z [m]\n0, 0, 0\n{x}, 0.02, 0\n"
+    with pytest.raises(UnreachableMotionError, match=r"if this is mm, give x 0\.1$") as caught:
         planner.plan(parse_motion(text.format(x=100)))
     assert "places are in metres" in str(caught.value)
     with pytest.raises(UnreachableMotionError) as caught:

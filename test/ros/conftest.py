@@ -16,6 +16,7 @@ pytest.importorskip("pkm_interfaces.msg", reason="pkm_interfaces is not built; .
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import QoSProfile  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
 from pkm_description.ros import topics  # noqa: E402
@@ -110,10 +111,10 @@ class Graph:
         self.wait(future.done, patience)
         return future.result()
 
-    def listen(self, message_type: Any, topic: str) -> list[Any]:
+    def listen(self, message_type: Any, topic: str, qos: QoSProfile = topics.STREAM_RECORD) -> list[Any]:
         """Return a list that fills with what is published."""
         heard: list[Any] = []
-        self._keep.append(self.client.create_subscription(message_type, topic, heard.append, topics.STREAM_RECORD))
+        self._keep.append(self.client.create_subscription(message_type, topic, heard.append, qos))
         return heard
 
     @staticmethod

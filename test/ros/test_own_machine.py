@@ -14,14 +14,17 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
 
 from pkm_bringup.nodes.controller_node import ControllerNode
 from pkm_bringup.nodes.hardware_node import HardwareNode
 from pkm_control.operator_interface import Mode, Outcome
-from pkm_control.ros.motion_messages import duration_message
+from pkm_control.ros.motion_messages import duration_message, limits_of_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.devices import SimulatedServoBoard
+from pkm_hardware.make_machine import limits_by_file
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformTrajectory, PlatformTrajectoryPoint
 from pkm_kinematics import Kinematics
@@ -46,6 +49,8 @@ class Hexapod:
         self.readings: list[JointState] = graph.listen(JointState, topics.HARDWARE_STATES)
         self.commands: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
         self.health: list[DiagnosticArray] = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+        self.limits: list[JointTrajectory] = graph.listen(JointTrajectory, topics.ACTUATOR_LIMITS, topics.LATCHED)
+        self.file = str(file)
         self.controller = graph.start(ControllerNode, REMAP, rate=RATE, law="position", hardware_file=str(file))
         graph.start(HardwareNode, None, rate=RATE, machine="servos", hardware_file=str(file))
         graph.wait(lambda: self.says(DiagnosticStatus.WARN, "drives are off until they are enabled"), 120.0)
@@ -99,6 +104,16 @@ def test_holds_at_home_by_position(hexapod: Hexapod) -> None:
     assert len(hexapod.commands[-1].position) == 6
     assert not len(hexapod.commands[-1].effort)
     assert not len(hexapod.states[-1].effort)  # nobody measures any
+
+
+def test_tells_the_limits_of_the_machine_file(hexapod: Hexapod) -> None:
+    mechanism = hexapod.kinematics.mechanism
+    expected, described = limits_by_file(mechanism, hexapod.file), ActuatorLimits.of(mechanism)
+    hexapod.graph.wait(lambda: hexapod.limits)
+    told = limits_of_message(hexapod.limits[-1], described)
+    for name in ("lower", "upper", "velocity", "acceleration"):
+        np.testing.assert_array_equal(getattr(told, name), getattr(expected, name))
+    assert (expected.acceleration < described.acceleration).all()
 
 
 def test_follows_a_motion_to_its_pulses(hexapod: Hexapod) -> None:

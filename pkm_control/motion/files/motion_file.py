@@ -599,18 +599,15 @@ def hint_of(kinematics: Kinematics, motion: MotionFile, mode: int | None) -> str
     """The most likely meaning of a motion out of reach, as a sentence; or empty."""
     farthest = motion.poses[np.abs(motion.poses[:, :3]).max(axis=1).argmax(), :3]
     if looks_like_millimetres(kinematics, farthest):
-        return f"places are in metres: if these are mm, give {in_metres(farthest)}"
+        size = float(kinematics.engine.size)
+        large = [f"{axis} {x / 1000.0:g}" for axis, x in zip("xyz", farthest, strict=True) if abs(x) > size]
+        return f"places are in metres: if {'this is' if len(large) == 1 else 'these are'} mm, give {', '.join(large)}"
     return _FROM_HOME if _meant_from_home(kinematics, motion, mode) else ""
 
 
 def looks_like_millimetres(kinematics: Kinematics, place: ArrayLike) -> bool:
     """Whether a position or length [m] is twenty times the robot's size or more, so most likely in millimetres."""
     return float(np.abs(np.asarray(place)).max()) > _MILLIMETRES * float(kinematics.engine.size)
-
-
-def in_metres(place: ArrayLike) -> str:
-    """The numbers (n,) of a place that was given in millimetres, as text in metres."""
-    return " ".join(f"{x / 1000.0:g}" for x in np.ravel(place))
 
 
 def _meant_from_home(kinematics: Kinematics, motion: MotionFile, mode: int | None) -> bool:
