@@ -17,6 +17,8 @@ from pkm_dynamics.identification.identify import CUTOFF, Identified, identify, w
 from pkm_dynamics.identification.recorded import read
 from pkm_runtime.errors import PkmError
 
+FAR = 2.0  # times the mass of the description, or that much less
+
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
@@ -58,6 +60,18 @@ def report(found: Identified) -> str:
             f"feasible estimate: residual {found.feasible.residual:.4f} standard deviations, "
             f"least squares {found.feasible.least_squares_residual:.4f}"
         )
+        parameters, values = found.dynamics.parameters, found.feasible.values
+        masses = {link: (parameters.values[at], values[at]) for link, at in parameters.bodies.items()}
+        rounding = 1e-6 * max(b for _, b in masses.values())
+        far = [
+            f"{link} {a:.4g} to {b:.4g} kg"
+            for link, (a, b) in masses.items()
+            if not a / FAR - rounding <= b <= FAR * a + rounding
+        ]
+        if far:
+            lines.append(
+                f"masses far from the description: {', '.join(far)}; if that cannot be, record a richer motion"
+            )
     if found.validation is not None:
         worst, before = np.max(found.validation.relative), np.max(found.validation.described)
         lines.append(f"validation: relative error {100 * worst:.2f} %, of the description {100 * before:.2f} %")

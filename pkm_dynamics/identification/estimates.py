@@ -118,7 +118,8 @@ def _noise(W3: Array, efforts: Array, values: Array) -> Array:
     return np.maximum(found, 1e-9 * max(float(np.abs(efforts).max()), 1e-300))
 
 
-PRIOR = 1e-3  # weight of one prior scale against one standard deviation of the measurements
+PRIOR = 0.1  # of a standard deviation of the measurements: weight of a departure from the description by one scale
+TINY = 0.1  # of the largest mass or radius of gyration: bodies that are smaller, or have none, may have that
 
 
 class SolverMissingError(PkmError):
@@ -155,7 +156,7 @@ def feasible_estimate(found: Estimate, parameters: ParameterSet) -> Feasible:
         import clarabel
     except ImportError as error:
         raise SolverMissingError("feasible estimates need the convex solver Clarabel: pip install clarabel") from error
-    prior, scale, r = parameters.values, _scales(parameters), len(found.values)
+    prior, scale, r = parameters.values, _scales(parameters, found), len(found.values)
     # x = p / scale = x_prior + Q1 L (u + c) + Q2 v: u are residuals in standard deviations, c those of the prior, and v
     # is what the motion does not tell. In p the solver's accuracy, relative to the whole, would lose the prior.
     R: Array = np.linalg.qr(found.W, mode="r")  # type: ignore[assignment]
@@ -184,13 +185,21 @@ def feasible_estimate(found: Estimate, parameters: ParameterSet) -> Feasible:
     return Feasible(values, base_values, residual(base_values), residual(found.values))
 
 
-def _scales(parameters: ParameterSet) -> Array:
-    """Size of every parameter: from a body's mass and radius of gyration; of a joint, its prior or one."""
+def _scales(parameters: ParameterSet, found: Estimate) -> Array:
+    """Size of every parameter: from a body's mass and radius of gyration, for tiny bodies those of the largest; of a
+    joint, what would need all of the efforts, where it shows.
+    """
     prior = parameters.values
     scale = np.maximum(np.abs(prior), 1e-3)
-    for at in parameters.bodies.values():
-        mass = max(prior[at], 0.1)
-        radius = max(float(np.sqrt(max(np.trace(symmetric_of(prior[at + 4 : at + 10])), 0.0) / mass)), 0.02)
+    alone = np.linalg.norm(found.y) / np.maximum(np.linalg.norm(found.W, axis=0), 1e-300)
+    scale[found.base.leading] = np.maximum(scale[found.base.leading], alone)
+    tens = np.array([prior[at : at + 10] for at in parameters.bodies.values()])
+    traces = np.maximum(tens[:, [4, 7, 9]].sum(axis=1), 0.0)
+    heavy = tens[:, 0].max() or 1.0
+    masses = np.maximum(tens[:, 0], TINY * heavy)
+    radii = np.sqrt(traces / masses)
+    radii = np.maximum(radii, TINY * (radii.max() or 1.0))
+    for at, mass, radius in zip(parameters.bodies.values(), masses, radii, strict=True):
         scale[at] = mass
         scale[at + 1 : at + 4] = mass * radius
         scale[at + 4 : at + 10] = mass * radius**2
