@@ -17,10 +17,12 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import PICTURES, AnalysisError, check_ending
@@ -44,6 +46,8 @@ NODES = 41  # of each of one or two joints
 SAMPLES = 2000  # of more joints, at random
 WIDEST = 2.0 * np.pi  # rad: a wider limit says nothing
 CONTRADICTS = 1e-6  # m: more than a file's rounding
+HALVED = 12  # times: steps in the search for the worst
+MARGIN = "margin to a fold"
 NEAR_FOLD = 0.1  # margin below which a fold is near
 RATE, RATIO = 10.0, 2.0  # Hz, 1: frequency and damping ratio of joints where no gains of motors are given
 
@@ -83,13 +87,28 @@ OPTIONS: list[tuple[str, str, dict[str, Any]]] = [  # names, help, and what else
 
 
 class Quantity(NamedTuple):
-    """A number over the range: `values` (k,) at the solved positions, the `bad` end of which is the worst."""
+    """A number over the range: `values` (n,), NaN where nothing is solved, the `bad` end of which is the worst."""
 
     name: str
     unit: str
     values: Array
     bad: str  # "low", "high", or "both" for what should stay as at home
     home: float
+
+    @property
+    def badness(self) -> Array:
+        """How bad each value is, unsolved ones least."""
+        by = {"low": -self.values, "high": self.values, "both": np.abs(self.values - self.home)}
+        return np.nan_to_num(by[self.bad], nan=-np.inf)
+
+
+class Extreme(NamedTuple):
+    """The worst value of a quantity, the position (joints,) where it is, and whether solutions end there."""
+
+    value: float
+    q: Array
+    at_fold: bool = False
+    badness: float = -np.inf
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,7 +138,7 @@ class TransmissionRange(Plottable):
         t, found = self.transmission, list[Quantity]()
 
         def add(name: str, unit: str, values: Array, bad: str) -> None:
-            found.append(Quantity(name, unit, values[self.solved], bad, float(values[-1])))
+            found.append(Quantity(name, unit, np.where(self.solved, values, np.nan), bad, float(values[-1])))
 
         for j, name in enumerate(t.joints):
             joint = t.tree.joint_named[name]
@@ -135,14 +154,38 @@ class TransmissionRange(Plottable):
             if self.rotors[-1, j, j] > 0.0:  # else the file says nothing of them
                 add(f"rotors' inertia at {name}", inertia, self.rotors[:, j, j], "high")
             add(f"with the linkage's, at {name}", inertia, self.armature[:, j, j], "high")
-        add("margin to a fold", "1", self.margin, "low")
+        add(MARGIN, "1", self.margin, "low")
         return found
 
-    def worst(self, quantity: Quantity) -> tuple[float, Array]:
-        """The worst value, and the position (joints,) where it is."""
-        by = {"low": -quantity.values, "high": quantity.values, "both": np.abs(quantity.values - quantity.home)}
-        k = int(np.argmax(by[quantity.bad]))
-        return float(quantity.values[k]), self.q[self.solved][k]
+    @cached_property
+    def extremes(self) -> dict[str, Extreme]:
+        """The worst of each quantity, by its name, found from the worst of `q` and of those where solutions end."""
+        low, high = self.q[:-1].min(axis=0), self.q[:-1].max(axis=0)
+        step = (high - low) / (len(self.axes[0]) - 1 if self.axes else len(self.q) ** (1.0 / len(low)))
+        found = self._searched(self.solved, step, low, high)
+        if not self.solved.all():
+            ends = scipy.spatial.KDTree(self.q[~self.solved] / step).query(self.q / step)[0] < 1.5
+            for name, one in self._searched(self.solved & ends, step, low, high).items():
+                found[name] = max(found[name], one, key=lambda each: each.badness)
+        return found
+
+    def _searched(self, among: NDArray[np.bool_], step: Array, low: Array, high: Array) -> dict[str, Extreme]:
+        """The worst by steps, ever halved, from the worst of some positions."""
+        n = len(step)
+        star = np.vstack([np.zeros(n), np.diag(step), -np.diag(step)])
+        masked = {one.name: np.where(among, one.badness, -np.inf) for one in self.quantities()}
+        worst = {name: Extreme(np.nan, self.q[np.argmax(badness)]) for name, badness in masked.items()}
+        for halved in range(1, HALVED + 1):
+            around = np.concatenate([np.clip(one.q + 0.5**halved * star, low, high) for one in worst.values()])
+            near = _answers(self.transmission, np.concatenate([around, [one.q for one in worst.values()]]), ())
+            for one in near.quantities():
+                if one.name in worst:
+                    k = list(worst).index(one.name)
+                    rows = np.append(np.arange(len(star)) + k * len(star), len(around) + k)
+                    best = rows[np.argmax(one.badness[rows])]
+                    ends = worst[one.name].at_fold or (halved > HALVED // 2 and not near.solved[rows].all())
+                    worst[one.name] = Extreme(float(one.values[best]), near.q[best], ends, float(one.badness[best]))
+        return worst
 
     def without_rotors(self) -> list[str]:
         """Actuators whose drive the file gives no inertia."""
@@ -153,10 +196,11 @@ class TransmissionRange(Plottable):
         """The range as a table, and sentences about rotors that are not known and about folds."""
         rows = [("", "at home", "mean", "worst", "where")]
         for one in self.quantities():
-            value, q = self.worst(one)
+            value, q, at_fold, _ = self.extremes[one.name]
             unit = "" if one.unit == "1" else f" [{one.unit}]"
-            mean = f"{one.values.mean():.4g}" if unit else ""  # a margin's says nothing
-            rows.append((one.name + unit, f"{one.home:.4g}", mean, f"{value:.4g}", self._place(q)))
+            mean = f"{np.nanmean(one.values):.4g}" if unit else ""  # a margin's says nothing
+            where = self._place(q) + (", where solutions end" if at_fold else "")
+            rows.append((one.name + unit, f"{one.home:.4g}", mean, f"{value:.4g}", where))
         widths = [max(len(row[k]) for row in rows) for k in range(4)]
         table = [
             " ".join([row[0].ljust(widths[0]), *(row[k].rjust(widths[k]) for k in (1, 2, 3)), f" {row[4]}"])
@@ -175,7 +219,7 @@ class TransmissionRange(Plottable):
         if self.gap > CONTRADICTS:
             closed = f"its loops contradict each other and stay open by up to {self.gap:.2g} m"
         if not len(lost):
-            low = self.margin[self.solved].min()
+            low = self.extremes[MARGIN].value
             verdict = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"
             if low < 0.0:
                 verdict = f"the motors lose the joints on the way: the margin passes through zero, to {low:.2g}"
@@ -201,6 +245,11 @@ def over_range(
     else:
         low, high = np.array(ends).T
         q = low + (high - low) * np.random.default_rng(0).uniform(size=(SAMPLES, len(ends)))
+    return _answers(t, q, axes)
+
+
+def _answers(t: Transmission, q: Array, axes: tuple[Array, ...]) -> TransmissionRange:
+    """Answers at positions (n, joints), and at home."""
     q = np.concatenate([q, t.home[None]])
     s = t.at(q)
     actuators = t.actuators_of(s)
@@ -282,9 +331,11 @@ def joint_numbers(found: TransmissionRange, gains: Gains) -> list[dict[str, tupl
         coupled = np.abs(np.delete(found.armature[-1, j], j)).max(initial=0.0) / max(inertia.mean(), 1e-300)
         over = f"{inertia.min():.3g} to {inertia.max():.3g} over the range"
         effort, speed = found.effort[:, j], found.speed[:, j]
+        no_limit = Extreme(np.inf, t.home)
+        least = [found.extremes.get(f"{what} of {t.joints[j]} alone", no_limit).value for what in ("effort", "speed")]
         numbers = {
-            "effort": (effort[good].min(), f"least over the range, other joints at zero; at home {effort[-1]:.4g}"),
-            "speed": (speed[good].min(), f"least over the range, other joints at rest; at home {speed[-1]:.4g}"),
+            "effort": (least[0], f"least over the range, other joints at zero; at home {effort[-1]:.4g}"),
+            "speed": (least[1], f"least over the range, other joints at rest; at home {speed[-1]:.4g}"),
             "stiffness": (kp[j], f"{how}; couplings between joints left out"),
             "damping": (kd[j], how),
             "armature": (inertia.mean(), f"{parts} mean; {over}, coupling of {100.0 * coupled:.0f} % left out"),

@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import pytest
 
-from pkm_analysis.transmission_range import main
+from pkm_analysis.transmission_range import main, over_range
 from pkm_description.load import load_model
 from pkm_dynamics.transmission.transmission import Transmission
 
@@ -60,6 +60,19 @@ def test_tells_ranges_and_folds(capsys: pytest.CaptureFixture[str]) -> None:
     assert "it folds nowhere" in said
     row = next(line for line in said.splitlines() if line.startswith("effort of left_ankle_pitch alone"))
     assert row.split()[-7] == "70"  # at home both motors push with 35 N m, one to one
+
+
+def test_the_worst_is_searched_for_between_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    t = Transmission(load_model(four_bar(tmp_path)), ["rocker"], ["motor"])
+    few, many = (over_range(t, {"rocker": (-1.5, 0.6)}, nodes) for nodes in (7, 2001))  # it folds at -1.34 rad
+    for dense, coarse in zip(many.quantities(), few.quantities(), strict=True):
+        found, best = few.extremes[dense.name], np.argmax(dense.badness)
+        assert found.at_fold
+        assert found.q == pytest.approx(many.q[best], abs=2e-3)
+        assert found.badness > 0.9 * dense.badness.max() - 0.01  # beside a fold, numbers grow without bound
+        assert coarse.badness.max() < 0.9 * dense.badness.max() - 0.01
+    assert main([BIPED, "--joints", "left_knee", "--range", "left_knee=-140:30deg"]) == 0
+    assert "where solutions end" in capsys.readouterr().out
 
 
 def test_motors_have_the_limits_that_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
