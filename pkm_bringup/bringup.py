@@ -17,7 +17,7 @@ from pkm_control.controllers.force_task import read_force_file
 from pkm_control.conveyor.conveyor import read_conveyors
 from pkm_control.keep_out import read_keep_outs
 from pkm_control.motion.compensation import compliance_values
-from pkm_control.motion.files.shipped import AUTO, find_motion
+from pkm_control.motion.files.shipped import AUTO, NONE, find_motion
 from pkm_control.operator_interface import POSITION
 from pkm_control.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
@@ -243,7 +243,7 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
 def motion_of(values: Values) -> str:
     """The motion that a run begins with: a machine that is not simulated moves only when a motion is named."""
     motion, simulated = values["motion"], values["hardware"] in (SIMULATED, "none")
-    return "none" if motion == AUTO and not simulated else motion
+    return NONE if motion == AUTO and not simulated else motion
 
 
 def check(values: Values) -> None:
@@ -259,7 +259,7 @@ def check(values: Values) -> None:
             lowest, highest = one.span
             if isinstance(number, str | bool) or not lowest <= number <= highest:
                 raise ValueError(f"{one.name} is '{text}', not a number from {lowest:.9g} to {highest:.9g}")
-    if values["motion"] not in (AUTO, "none"):
+    if values["motion"] not in (AUTO, NONE):
         find_motion(values["motion"])
     if motion_of(values) == "none" and values["stay"] == "false" and values["controller"] != "none":
         raise ValueError(

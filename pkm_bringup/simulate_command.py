@@ -22,7 +22,7 @@ from pkm_control.controllers.force_task import read_force_file
 from pkm_control.keep_out import read_keep_outs
 from pkm_control.loop_settings import Setup
 from pkm_control.motion.compensation import compliance_values
-from pkm_control.motion.files.shipped import AUTO, find_motion
+from pkm_control.motion.files.shipped import AUTO, NONE, find_motion
 from pkm_control.operator_interface import LAWS, POSITION
 from pkm_control.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_robot(p, "delta")
     motion, control = p.add_argument_group("motion"), p.add_argument_group("control")
-    options.add(motion, "motion", help=options.MOTION)
+    options.add(motion, "motion", help=f"{options.MOTION}, or none: it is held at home")
     for name in ("tool_file", "cycles"):
         options.add(motion, name)
     options.add(motion, "stay", default=False)
@@ -108,7 +108,7 @@ def _check(given: Options) -> None:
     check_report(given.report)
     if given.page:
         check_host(given.host)
-    if given.motion != AUTO:
+    if given.motion not in (AUTO, NONE):
         find_motion(given.motion)
     for read, file in (
         (read_force_file, given.force_file),

@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from pkm_bringup.command_line.one_process import Interruption
-from pkm_bringup.main_job import plan_cycle, run_motion
+from pkm_bringup.main_job import Cycle, plan_cycle, run_motion
 from pkm_bringup.simulate_command import Options
 from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.files.shipped import NONE
 from pkm_control.operator_interface import POSITION
 from pkm_control.robot_loop import build_loop, planner_of
 from pkm_description.mechanism import Array, Mechanism
@@ -25,6 +26,7 @@ from pkm_viewer.report.report import Report
 from pkm_viewer.report.report_files import publish_report
 from pkm_viewer.viewer_process import ViewerProcess
 
+_HELD = 1.0  # s that a motion which stays at home lasts, until the next
 _PICTURE_EVERY = 0.02  # s of machine time between two updates of the page
 
 
@@ -53,10 +55,16 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
     with making(KERNELS):
         loop = build_loop(mechanism, options)
     planner = planner_of(loop, options)
+    held = options.motion == NONE
     with making("planning the motion", lambda: planner.done):
-        motion = motion_named(options.motion, loop.kinematics, options.tool_file)
-        job = plan_cycle(planner, motion)
-    print(f"{mechanism.name}: {motion.source}, one cycle takes {job.cycle.duration:.4f} s")
+        if held:
+            rest = planner.rest(np.asarray(loop.kinematics.home, dtype=np.float64), _HELD)
+            job, source = Cycle(rest, rest), NONE
+        else:
+            motion = motion_named(options.motion, loop.kinematics, options.tool_file)
+            job, source = plan_cycle(planner, motion), motion.source
+    if not held:
+        print(f"{mechanism.name}: {source}, one cycle takes {job.cycle.duration:.4f} s")
     for note in job.cycle.notes:
         print(f"  {note}")
     viewer: ViewerProcess | None = None
@@ -68,31 +76,49 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
             with progress("opening the page"):
                 viewer = _open_page(loop, options, job.cycle.sampled(250.0).pose[:, :3])
         watch = _watcher(viewer, loop) if viewer is not None else None
-        times = f"{options.cycles} cycle" + "s" * (options.cycles != 1)
-        long = f"{options.cycles * job.cycle.duration:.3g} s"
-        print(f"running {times} at {options.rate:.0f} Hz, which takes {long}; Ctrl-C ends the run", flush=True)
-        stopped = interruption.is_set
-        interruption.motion_begins()
-        approach = run_motion(loop, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
-        if approach.faults:
-            return approach.faults
-        recording = run_motion(loop, job.cycle, options.cycles, True, watch, stopped)
-        if len(recording):
-            remedies = ("--rate {rate}", *(("--no-page",) if viewer is not None else ()), ENDING_OTHERS)
-            recording = recording.about(motion.source, _conditions(options), remedies)
-            goes_on = options.stay and not recording.faults and not stopped()
-            given_up = stopped if goes_on else interruption.motion_ended()
-            publish_report(recording, Report.of(recording, loop.kinematics), options.report, given_up)
+        if held:
+            print(f"{mechanism.name} is held at home, at {options.rate:.0f} Hz; Ctrl-C ends the run", flush=True)
+            interruption.motion_begins()
+            faults: tuple[str, ...] = ()
         else:
-            print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
-        faults = recording.faults
-        while options.stay and not faults and not interruption.is_set():
-            faults = run_motion(loop, job.cycle, 1, True, watch, stopped, recorded=False).faults
+            faults = _run(loop, job, source, options, interruption, viewer, watch)
+        while (held or options.stay) and not faults and not interruption.is_set():
+            faults = run_motion(loop, job.cycle, 1, True, watch, interruption.is_set, recorded=False).faults
         return faults
     finally:
         loop.shut_down()
         if viewer is not None:
             viewer.close()
+
+
+def _run(
+    loop: ControlLoop,
+    job: Cycle,
+    source: str,
+    options: Options,
+    interruption: Interruption,
+    viewer: ViewerProcess | None,
+    watch: Callable[[Period], None] | None,
+) -> tuple[str, ...]:
+    """Run the motion, and report it; return the faults that ended it early."""
+    times = f"{options.cycles} cycle" + "s" * (options.cycles != 1)
+    long = f"{options.cycles * job.cycle.duration:.3g} s"
+    print(f"running {times} at {options.rate:.0f} Hz, which takes {long}; Ctrl-C ends the run", flush=True)
+    stopped = interruption.is_set
+    interruption.motion_begins()
+    approach = run_motion(loop, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
+    if approach.faults:
+        return approach.faults
+    recording = run_motion(loop, job.cycle, options.cycles, True, watch, stopped)
+    if len(recording):
+        remedies = ("--rate {rate}", *(("--no-page",) if viewer is not None else ()), ENDING_OTHERS)
+        recording = recording.about(source, _conditions(options), remedies)
+        goes_on = options.stay and not recording.faults and not stopped()
+        given_up = stopped if goes_on else interruption.motion_ended()
+        publish_report(recording, Report.of(recording, loop.kinematics), options.report, given_up)
+    else:
+        print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
+    return recording.faults
 
 
 def _conditions(options: Options) -> tuple[str, ...]:

@@ -270,8 +270,12 @@ class HardwareNode(LifecycleNode):
         return TransitionCallbackReturn.FAILURE
 
     def _switch_off(self, warned: bool = False) -> None:
-        if self._machine.running and (warning := self._machine.end()) and not warned:
-            self.get_logger().error(warning)
+        if self._machine.running:
+            on = self._lifecycle is Lifecycle.ACTIVE and self._settings.kind != SIMULATED
+            if not (warning := self._machine.end()) and on:
+                self.get_logger().info("the drives are off")
+            elif warning and not warned:
+                self.get_logger().error(warning)
         self._tell(Lifecycle.UNCONFIGURED)
 
     # Services

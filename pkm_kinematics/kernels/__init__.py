@@ -12,10 +12,7 @@ PURPOSES.update(
     {
         "pkm_kinematics": ("for the kinematics of every robot", 26.0),
         "pkm_kinematics.kernels.path": ("for following the readings of the drives", 25.0),
-        "pkm_kinematics.kernels.rates.motion_space": (
-            "for platforms whose motion space turns, such as an ankle's",
-            12.0,
-        ),
+        "pkm_kinematics.kernels.rates.motion_space": ("for the platform's motion space", 12.0),
         "pkm_kinematics.assembly": ("for all assembly modes of hexapods and their like", 6.0),
     }
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from pkm_control.control_errors import MotionFileError
 
 SHIPPED_MOTIONS = Path(__file__).parents[2] / "motions"
+NONE = "none"  # the name of no motion, for commands that can do without
 AUTO = "auto"  # the name of the motion that suits the robot; see `default_motion.py`
 
 
@@ -19,6 +20,8 @@ def motion_names() -> list[str]:
 
 def find_motion(path: str | Path) -> Path:
     """The existing file for a path or the bare name of a shipped motion; `MotionFileError` names the shipped ones."""
+    if str(path) == NONE and not Path(path).is_file():
+        raise MotionFileError(NONE, None, None, "is no motion", "this command runs one: give a file or a name")
     try:
         if Path(path).is_file():
             return Path(path)
