@@ -28,7 +28,7 @@ from pkm_kinematics.status import JointNames, closes
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import Prepared
 
-POINT = 1e-9  # of the robot's longest part: joints nearer to each other than this are in one point
+POINT = 0.01  # of the longest part: joints nearer to one point are in it, but for the errors of a calibrated machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from pkm_control.motion.files.default_motion import default_motion, tour
 from pkm_control.motion.motion_space_paths import ActuatorPath
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism, robot_names
+from pkm_description.corrections import Displacement, corrected
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
@@ -90,3 +91,14 @@ def test_a_path_back_is_the_path_the_other_way_round() -> None:
     for one, other in ((back, again), (back.back(), there)):
         for name in ("pose", "first", "second"):
             np.testing.assert_allclose(getattr(one.sample(s), name), getattr(other.sample(s), name), atol=1e-8)
+
+
+@pytest.mark.parametrize("off", [1e-7, 1e-3])
+def test_the_tour_of_a_calibrated_five_bar_is_as_large_as_that_of_the_drawn_one(off: float) -> None:
+    """Its arms meet beside the platform's origin then, which is no measure of its size."""
+    drawn = load_mechanism("five_bar")
+    loops = [Displacement(loop.name, "successor", np.array([off, 0.0, 0.0, 0.0, 0.0, 0.0])) for loop in drawn.loops]
+    built, kinematics = Kinematics(corrected(drawn, loops)), Kinematics(drawn)
+    assert built.characteristic_length == pytest.approx(kinematics.characteristic_length, rel=0.01)
+    sizes = [np.ptp(tour(one).poses[:, :2], axis=0) for one in (built, kinematics)]
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.1)
