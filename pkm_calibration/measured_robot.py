@@ -9,6 +9,7 @@ cable robot whose line lengths alone were read (variable projection: Golub and P
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -90,9 +91,18 @@ class MeasuredRobot:
             lines = ", ".join(str(self.measured.lines[k]) for k in open_[:5])
             raise PkmError(
                 f"{self.measured.source}, line {lines}{' and more' if len(open_) > 5 else ''}: the drawing has "
-                "no configuration for these drive readings; is this another robot, another zero, or another unit?"
+                f"no configuration for these drive readings; {self._other_unit()}"
             )
         return states
+
+    def _other_unit(self) -> str:
+        """What may be wrong with the readings of the drives: a unit, where all have configurations in that."""
+        slides = np.asarray(self.model.slides, dtype=bool)[self.drives]
+        for unit, factor, kind in (("deg", math.pi / 180.0, ~slides), ("mm", 1e-3, slides)):
+            scaled = np.where(kind, factor, 1.0) * self.measured.drives
+            if kind.any() and _followed(self._unmoved, self.drives, scaled)[1].all():
+                return f"in {unit} all readings have one: write [{unit}] in the header"
+        return "is this another robot, another zero, or another unit?"
 
     @staticmethod
     def stands(parameters: GeometricParameters, measured: Measurements) -> NDArray[np.bool_]:

@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pkm_calibration.measured_robot import MeasuredRobot
 from pkm_calibration.measurements import MeasurementError, append_measurement, parse_measurements, read_measurements
 from pkm_description import load_mechanism
+from pkm_kinematics.geometric_parameters import GeometricParameters
+from pkm_runtime.errors import PkmError
 
 READ = np.array([0.1, 0.2, 0.3])
 
@@ -45,6 +48,18 @@ def test_units_and_comments_of_a_file_stay(tmp_path: Path) -> None:
     assert found.position[:, 2] == pytest.approx([-0.8, -0.81])
     assert found.drives[:, 0] == pytest.approx([math.radians(1), 0.1])
     assert found.sigma["z"] == pytest.approx(2e-5)
+
+
+def test_degrees_that_are_called_radians_are_named() -> None:
+    delta = load_mechanism("delta")
+    head, rows = "limb1_arm [{0}],limb2_arm [{0}],limb3_arm [{0}],z\n", "40,-40,10,-0.8\n40,40,-30,-0.8\n"
+    parameters = GeometricParameters(delta)
+    with pytest.raises(PkmError, match=r"in deg all readings have one: write \[deg\] in the header"):
+        MeasuredRobot(parameters, parse_measurements(head.format("rad") + rows, delta))
+    MeasuredRobot(parameters, parse_measurements(head.format("deg") + rows, delta))
+    nonsense = "900,10,-50,-0.8\n"
+    with pytest.raises(PkmError, match="another robot, another zero, or another unit"):
+        MeasuredRobot(parameters, parse_measurements(head.format("rad") + rows + nonsense, delta))
 
 
 @pytest.mark.parametrize(
