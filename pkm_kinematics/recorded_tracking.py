@@ -8,6 +8,7 @@ Newton's method on pose and joints together, limbs eliminated, and as quadratic.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -86,6 +87,61 @@ class Tracked(ByAddress):
     out: Array  # what a step gives
 
 
+class LimbsUnderWay:
+    """Limbs while a step of Newton's method on the pose is recorded: each iterated one takes a step of its own with it.
+
+    `instead` are the replacements of kernels for that; those of `openly` take gaps for what the step is to close, where
+    up to `bound` of a block's size counts as closed.
+    """
+
+    def __init__(self, invert: Callable[..., Number], bound: float = CLOSED) -> None:
+        self.conditions: dict[int, Number] = {}  # of iterated blocks, by their first body
+        self.moved: Number = 0.0  # the largest correction of an iterated joint
+        self.gap: Number = 0.0  # the largest, 1 where it just counts as closed
+        self._inverted, self._bound = invert, bound
+        self.instead: list[tuple[Any, Any]] = [(solve_newton, self._once), (invert_blocks, self.invert)]
+        self.openly: list[tuple[Any, Any]] = [*self.instead, (closed, self._open)]
+
+    def _open(self, block: Any, residual: Number) -> bool:
+        """In place of `closed`."""
+        self.gap = extreme("worse", self.gap, residual / (self._bound * block.size))
+        return True
+
+    def _once(self, model: Any, data: Any, block: Any) -> tuple[Number, int]:
+        """In place of `solve_newton`: one step, whose inverse is kept."""
+        trace(place_iterated)(model.bodies, block, data.state)
+        trace(write_block_rows)(model.closures, block, data.state, data.rows)
+        self.conditions[block.start] = self._inverted(model, data, block)
+        self.moved = extreme("max", self.moved, trace(correct_joints)(model, data, block))
+        trace(place_iterated)(model.bodies, block, data.state)
+        return trace(write_block_rows)(model.closures, block, data.state, data.rows), 1
+
+    def invert(self, model: Any, data: Any) -> Number:
+        """In place of `invert_blocks`: the regularity of the worst block."""
+        worst: Number = 1.0
+        for block in model.blocks:
+            known = self.conditions.get(block.start)
+            worst = extreme("min", worst, self._inverted(model, data, block) if known is None else known)
+        return worst
+
+    @staticmethod
+    def carry(model: Any, data: Any, twist: Array) -> None:
+        """Let iterated limbs move along as the platform does."""
+        trace(move_platform)(data.state, twist, np.zeros(6))
+        trace(velocities)(model, data)
+        for block in model.blocks:
+            for i in range(block.start, block.start + block.count) if block.solver == NEWTON else ():
+                trace(turn_along)(model.bodies[i], data.state[i], data.state[i].qd)
+
+    def lengths(self, twist: Array, length: float) -> tuple[Number, Number]:
+        """Turn [rad] and length [m] of a step by a twist, rotations at a length; a limb's correction if larger."""
+        turn = call("sqrt", sum(x * x for x in twist[3:]))
+        far = call("sqrt", sum(x * x for x in twist[:3]) + (length * turn) * (length * turn))
+        if not isinstance(self.moved, Term):
+            return turn, far
+        return extreme("max", turn, self.moved), extreme("max", far, length * self.moved)
+
+
 class _Step:
     """A step of Newton's method while it is recorded: at a pose, towards actuated joints at q."""
 
@@ -98,35 +154,9 @@ class _Step:
         self.q = self.tape.inputs(2, actuated, range(self.m))
         self.limbs = joint_inputs(self.tape, 3, e.model, self.data)
         self.turning = not e.constant_space
-        self.conditions: dict[int, Number] = {}  # of iterated blocks, by their first body
-        self.moved: Number = 0.0  # the largest correction of an iterated joint
-        self.gap: Number = 0.0
-        self.invert = trace(invert_block, [(inverse_by_rows, inverse_in_fixed_order)])
-        self.instead: list[tuple[Any, Any]] = [(solve_newton, self._once), (invert_blocks, self._invert)]
-        if self.turning or self.limbs:
-            self.instead.append((closed, self._open))
+        self.way = LimbsUnderWay(trace(invert_block, [(inverse_by_rows, inverse_in_fixed_order)]))
+        self.instead = self.way.openly if self.turning or self.limbs else self.way.instead
         self.closing: Array = np.zeros(6)
-
-    def _open(self, block: Any, residual: Number) -> bool:
-        """In place of `closed`: gaps are what the step is to close."""
-        self.gap = extreme("worse", self.gap, residual / (CLOSED * block.size))
-        return True
-
-    def _once(self, model: Any, data: Any, block: Any) -> tuple[Number, int]:
-        """In place of `solve_newton`: one step, whose inverse is kept."""
-        trace(place_iterated)(model.bodies, block, data.state)
-        trace(write_block_rows)(model.closures, block, data.state, data.rows)
-        self.conditions[block.start] = self.invert(model, data, block)
-        self.moved = extreme("max", self.moved, trace(correct_joints)(model, data, block))
-        trace(place_iterated)(model.bodies, block, data.state)
-        return trace(write_block_rows)(model.closures, block, data.state, data.rows), 1
-
-    def _invert(self, model: Any, data: Any) -> Number:
-        worst: Number = 1.0
-        for block in model.blocks:
-            known = self.conditions.get(block.start)
-            worst = extreme("min", worst, self.invert(model, data, block) if known is None else known)
-        return worst
 
     def _missing(self, bodies: Any, state: Any, q: Array, error: Array) -> None:
         """In place of `actuator_error`: what is left of it once the constraints are closed."""
@@ -144,7 +174,7 @@ class _Step:
         if status != CONVERGED:
             return None
         if self.turning:
-            if not trace(is_regular)(self._invert(model, data)):
+            if not trace(is_regular)(self.way.invert(model, data)):
                 return None
             space = RecordedSpace(model, data, self.n, instead)
             if not space.condition > FIRM:
@@ -158,29 +188,18 @@ class _Step:
         trace(drive_rates)(data.system[0, : self.m], model.subspace, rates)
         if self.turning:  # where the sign of a determinant says nothing
             sign, rates = 1.0, space.rates_by_twist(rates)
-        self._carry_limbs(twist)
-        turn = call("sqrt", twist[3] * twist[3] + twist[4] * twist[4] + twist[5] * twist[5])
+        if self.limbs:
+            self.way.carry(model, data, twist)
         length = model.task[0].length
-        squares = twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2] + (length * turn) * (length * turn)
+        step = self.way.lengths(twist, length)
         to = np.zeros(7, dtype=object)
         trace(shift_pose)(self.pose, twist, 1.0, to)
-        step = [turn, call("sqrt", squares)]
-        if self.limbs:
-            step = [extreme("max", turn, self.moved), extreme("max", step[1], length * self.moved)]
+        gap = self.way.gap
         if self.limbs or self.turning:
-            self.gap = extreme("worse", self.gap, step[1] / (SMALL * length))
-        results = [*to, self.error, *step, sign, self.gap]
+            gap = extreme("worse", gap, step[1] / (SMALL * length))
+        results = [*to, self.error, *step, sign, gap]
         results += joint_results(self.tables, self.limbs)
         return Recording(self.tape, 4, (*results, *(rates.flat if self.turning or self.m > self.n else ())))
-
-    def _carry_limbs(self, twist: Array) -> None:
-        model, data = self.model, self.data
-        if self.limbs:
-            trace(move_platform)(data.state, twist, np.zeros(6))
-            trace(velocities)(model, data)
-            for block in model.blocks:
-                for i in range(block.start, block.start + block.count) if block.solver == NEWTON else ():
-                    trace(turn_along)(model.bodies[i], data.state[i], data.state[i].qd)
 
 
 def record_step(e: Engine, joints: Array, near: Array) -> Recording | None:

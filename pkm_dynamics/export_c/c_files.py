@@ -20,8 +20,10 @@ from pkm_dynamics.export_c.c_parts import (
     CMAKE,
     JOINTS_ALONG,
     MOVED_START,
+    NARROW,
     OPEN_STEPS,
     README,
+    TURNING_STEPS,
     C,
     LimbPlaces,
 )
@@ -58,7 +60,7 @@ class CFiles:
     """All files of one robot, by name; `single` makes floats of doubles."""
 
     def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
-        self.robot = RecordedRobot(dynamics, single)
+        self.robot = RecordedRobot(dynamics, single, turns=True)
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         self.single, self.scalar = single, Scalar(single)
         self.name = identifier(self.kinematics.mechanism.name)
@@ -113,7 +115,8 @@ class CFiles:
         moves = r.iterated or self.robot.moves_into_space or "platform(" in forward
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.header.digest}. */",
-            f'#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n' + ("" if self.single else C["WIDE"]),
+            f'{NARROW}#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n'
+            + ("" if self.single else C["WIDE"]),
             self._limits(),
             self._torn(),
             *([self.static("platform", "const REAL pose[7], REAL at[7]", r.platform())] if moves else ()),
@@ -308,15 +311,18 @@ class CFiles:
         places = LimbPlaces(self.engine.tables, robot.m, len(self.kinematics.joint_names))
         q = "const REAL q[], " if robot.iterated else ""
         arguments = f"const REAL pose[7], const REAL side[], {q}const REAL goal[], REAL left[]"
+        to = arguments.replace(q, f"{q}REAL next[], ") if q else arguments
         text = (
             C["FORWARD"]
             .replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors()))
-            .replace("NEWTON_STEP", self._body("newton_step", arguments + ", struct step *step", step))
+            .replace("NEWTON_STEP", self._body("newton_step", to + ", struct step *step", step))
         )
         by_rates, rates = robot.turning or robot.m > robot.n, 6 if robot.turning else robot.m
         text = text.replace("TRACK\n", self._track_graph() if robot.turning else C["TRACK"])
-        for word, c in (OPEN_STEPS if robot.turning else CLOSED_STEPS).items():
+        for word, c in (OPEN_STEPS if robot.turning or robot.iterated else CLOSED_STEPS).items():
             text = text.replace(word, c)
+        for word, c in TURNING_STEPS.items():
+            text = text.replace(word, c if robot.turning else "")
         text = self._along(text)
         at = text.index("/* Newton's method from `pose`")
         if robot.iterated:
@@ -374,6 +380,10 @@ class CFiles:
         yield table("static const int", "limb_of_actuator", places.of_actuator)
         if self.robot.iterated:
             yield table("static const int", "limb_of_joint", places.of_joint)
+            bodies = self.engine.tables.bodies[2:]
+            turning = np.zeros(len(self.kinematics.joint_names))
+            turning[bodies["column"]] = bodies["prismatic"] == 0
+            yield table("static const int", "turns_in_limb", turning)
             return
         yield (
             "/* A limb with several branches tries all of them: the place of each in the number of the attempt. */\n"
@@ -466,6 +476,7 @@ class CFiles:
             "N": str(self.robot.n),
             "SIDES": str(max(len(self.robot.sides), 1)),
             "JOINTS": str(len(self.kinematics.joint_names)),
+            "PLACES": str(len(self.kinematics.joint_names) * (3 if self.robot.turns else 1)),
             "MODES": str(self.n_modes),
             "TAU": self.scalar.number(2.0 * np.pi),
             "ZERO": self.scalar.number(0.0),
@@ -475,9 +486,8 @@ class CFiles:
             "BROKEN": self.scalar.number(1e-6 if self.single else 1e-12),
             "SQRT": "sqrtf" if self.single else "sqrt",
             "NEWTONS": str(int((self.engine.tables.blocks["solver"] != CLOSED_FORM).sum())),
-            **{name.upper(): name + ("f" if self.single else "") for name in ("sin", "cos", "atan2")},
+            **{name.upper(): name + ("f" if self.single else "") for name in ("sin", "cos", "atan2", "ceil", "floor")},
             "FABS": "fabsf" if self.single else "fabs",
-            "CEIL": "ceilf" if self.single else "ceil",
             "HUGE_VAL": "HUGE_VALF" if self.single else "HUGE_VAL",
         }
         template = template.replace("NAME_", f"{self.name}_")

@@ -22,21 +22,23 @@ C = _texts()  # by their names, which stand before them in the files
 # In the forward kinematics: with limbs that are closed at every step, and with those that the platform's motion closes.
 CLOSED_STEPS = {
     "AT_REST": """
-            return STEP_AT(pose, side, Q goal, left, &step) == PKM_OK && same_side(&first, &step);""",
+            return newton_step(pose, side, Q_NEXT goal, left, &step) == PKM_OK && same_side(&first, &step);""",
     "STEP_OPEN": "",
-    "IN_ROOM": "",
 }
 OPEN_STEPS = {
     "AT_REST": """ {
-            if (STEP_AT(pose, side, Q goal, left, &step) != PKM_OK)
+            if (newton_step(pose, side, Q_NEXT goal, left, &step) != PKM_OK)
                 return 0;
             for (int i = 0; i < 7 && step.open < ONE; i++)
-                pose[i] = step.pose[i]; /* the little that is left */
+                pose[i] = step.pose[i]; /* the little that is left */TAKE_ALL
             if (step.open < ONE)
                 return same_side(&first, &step);
         }""",
     "STEP_OPEN": """
-    REAL open; /* what limbs are open by, or this step: 1 where it just counts as none */
+    REAL open; /* what limbs are open by, or this step: 1 where it just counts as none */ROOM_THERE""",
+}
+TURNING_STEPS = {
+    "ROOM_THERE": """
     REAL room; /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
     "IN_ROOM": " && first.length < step.room",
 }
@@ -49,23 +51,53 @@ START_JOINTS = f"""\
 {MOVED_START}    if (status != PKM_OK)
         return status;
 """
+# Joints of iterated limbs take steps of their own; at the end their positions are read from cosines and sines.
+TURN_PASSIVE = """{
+            q[passive[j]] += change[j];
+            turn_joint(q, passive[j]);
+        }"""
+NEXT_BEGIN = """
+    REAL next[PLACES];
+    for (int i = 0; i < PLACES; i++)
+        next[i] = q[i];"""
+TAKE_NEXT = """
+        for (int i = 0; i < PLACES; i++)
+            q[i] = next[i];"""
+TAKE_ALL = """
+            if (step.open < ONE) {
+                for (int i = 0; i < PLACES; i++)
+                    q[i] = next[i];
+                read_joints(q);
+            }"""
 JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without
-    ("ALL_JOINTS", ", kept[JOINTS]", ", q[JOINTS]"),
-    ("KEEP_JOINTS", "    for (int i = 0; i < JOINTS; i++)\n        kept[i] = q[i];\n", ""),
-    ("START_JOINTS", "    for (int i = 0; i < JOINTS; i++)\n        q[i] = kept[i];\n", START_JOINTS),
+    ("ALL_JOINTS", ", kept[PLACES]", ", q[JOINTS]"),
+    ("KEEP_JOINTS", "    for (int i = 0; i < PLACES; i++)\n        kept[i] = q[i];\n", ""),
+    ("START_JOINTS", "    for (int i = 0; i < PLACES; i++)\n        q[i] = kept[i];\n", START_JOINTS),
+    ("TURN_PASSIVE", TURN_PASSIVE, "q[passive[j]] += change[j];"),
+    ("TURN_DRIVE", "\n            turn_joint(joints, NAME_actuated_joint[a]);", ""),
+    ("NEXT_IN ", "REAL next[], ", ""),
+    ("NEXT_BEGIN", NEXT_BEGIN, ""),
+    ("TAKE_NEXT", TAKE_NEXT, ""),
+    ("TAKE_ALL", TAKE_ALL, ""),
+    ("Q_NEXT ", "q, next, ", ""),
     ("Q_IN ", "const REAL q[], ", ""),
     ("Q_OUT ", "REAL q[], ", ""),
-    ("STEP_AT(", "step_at(", "newton_step("),
     ("Q_GIVEN ", "q, ", ""),
     ("Q goal", "q, goal", "goal"),
     ("Q next", "q, next", "next"),
     ("Q pose", "q, pose", "pose"),
-    ("Q_LOCAL", "\n    REAL kept[JOINTS];", ""),
-    ("Q_FIRST", "\n    REAL q[JOINTS] = {ZERO};", ""),
+    ("Q_LOCAL", "\n    REAL kept[PLACES];", ""),
+    ("Q_FIRST", "\n    REAL q[PLACES] = {ZERO};", ""),
     ("Q_LAST", ", q", ""),
-    ("Q_KEEP", "        for (int i = 0; i < JOINTS; i++)\n            kept[i] = q[i];\n", ""),
-    ("Q_BACK", "            for (int i = 0; i < JOINTS; i++)\n                q[i] = kept[i];\n", ""),
+    ("Q_KEEP", "        for (int i = 0; i < PLACES; i++)\n            kept[i] = q[i];\n", ""),
+    ("Q_BACK", "            for (int i = 0; i < PLACES; i++)\n                q[i] = kept[i];\n", ""),
 )
+NARROW = """\
+#if defined(__GNUC__) && !defined(__clang__) && defined(__AVX__)
+/* Wide registers that are in use when math.h is called cost microseconds there. */
+#pragma GCC target("prefer-vector-width=128")
+#endif
+"""
 CMAKE = """\
 cmake_minimum_required(VERSION 3.10)
 project(NAME C)

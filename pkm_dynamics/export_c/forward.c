@@ -17,7 +17,8 @@ static int limb_errors(const REAL pose[7], const REAL side[], Q_IN const REAL go
 LIMB_ERRORS
 }
 
-static int newton_step(const REAL pose[7], const REAL side[], Q_IN const REAL goal[], REAL left[], struct step *step)
+static int newton_step(
+    const REAL pose[7], const REAL side[], Q_IN NEXT_IN const REAL goal[], REAL left[], struct step *step)
 {
 NEWTON_STEP
 }
@@ -27,9 +28,9 @@ static int follow(const REAL side[], const REAL goal[], Q_OUT REAL pose[7])
 {
     const REAL size = LENGTH;
     REAL left[M], previous = HUGE_VAL;
-    struct step step, first;
+    struct step step, first;NEXT_BEGIN
     for (int k = 0; k < 12; k++) {
-        if (STEP_AT(pose, side, Q goal, left, &step) != PKM_OK)
+        if (newton_step(pose, side, Q_NEXT goal, left, &step) != PKM_OK)
             return 0;
         if (k == 0)
             first = step;
@@ -38,7 +39,7 @@ static int follow(const REAL side[], const REAL goal[], Q_OUT REAL pose[7])
         if (!(length < size && step.turn < HALF && contractsIN_ROOM))
             return 0;
         for (int i = 0; i < 7; i++)
-            pose[i] = step.pose[i];
+            pose[i] = step.pose[i];TAKE_NEXT
         const REAL ratio = previous < HUGE_VAL ? length / previous : TENTH;
         if (length > QUARTER * previous || length * ratio * ratio < EXACT * size)AT_REST
         previous = length;
@@ -250,7 +251,7 @@ static int step_by_graph(const REAL first[EQUATIONS * UNKNOWNS], REAL pose[7], R
         if (!(length < HUGE_VAL && turn < HALF && (length <= QUARTER * previous || length < ROUNDED * size)))
             return 0;
         for (int j = 0; j < PASSIVE; j++)
-            q[passive[j]] += change[j];
+            TURN_PASSIVE
         along(pose, change + PASSIVE, ONE, next);
         for (int k = 0; k < 7; k++)
             pose[k] = next[k];
@@ -277,7 +278,7 @@ static int step_by_graph(const REAL first[EQUATIONS * UNKNOWNS], REAL pose[7], R
    limb is stretched out. */
 static int follow_graph(const REAL actuated[], const REAL span[], REAL q[], REAL at[7])
 {
-    REAL first[EQUATIONS * UNKNOWNS], gap[EQUATIONS], next[7], joints[JOINTS], done = ZERO, cap = ONE;
+    REAL first[EQUATIONS * UNKNOWNS], gap[EQUATIONS], next[7], joints[PLACES], done = ZERO, cap = ONE;
     for (int a = 0; a < M; a++)
         while (actuator_turns[a] && cap * FABS(span[a]) > HALF)
             cap *= HALF;
@@ -286,10 +287,11 @@ static int follow_graph(const REAL actuated[], const REAL span[], REAL q[], REAL
         const REAL rest = ONE - done - part;
         if (graph(at, q, gap, first) != PKM_OK)
             return PKM_SINGULAR;
-        for (int k = 0; k < JOINTS; k++)
+        for (int k = 0; k < PLACES; k++)
             joints[k] = q[k];
-        for (int a = 0; a < M; a++)
-            joints[NAME_actuated_joint[a]] = actuated[a] - rest * span[a];
+        for (int a = 0; a < M; a++) {
+            joints[NAME_actuated_joint[a]] = actuated[a] - rest * span[a];TURN_DRIVE
+        }
         for (int k = 0; k < 7; k++)
             next[k] = at[k];
         if (!step_by_graph(first, next, joints)) {
@@ -298,7 +300,7 @@ static int follow_graph(const REAL actuated[], const REAL span[], REAL q[], REAL
         }
         for (int k = 0; k < 7; k++)
             at[k] = next[k];
-        for (int k = 0; k < JOINTS; k++)
+        for (int k = 0; k < PLACES; k++)
             q[k] = joints[k];
         if (rest <= ZERO)
             return PKM_OK;

@@ -229,7 +229,7 @@ CARRIED_LIMBS = """
 #define DELTA_CARRIED_LIMBS 1
 struct NAME_limbs {
     REAL pose[7];
-    REAL joints[DELTA_N_JOINTS];
+    REAL joints[3 * DELTA_N_JOINTS]; /* positions, cosines, sines */
     int mode;
     int known;
 };

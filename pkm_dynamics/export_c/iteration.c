@@ -3,6 +3,21 @@
    the conditions of `kernels/path/carry_on.py` and `kernels/position/positions.py` in `pkm_kinematics`. A pose has one
    answer in a mode, whatever was asked before. */
 //// NEWTON
+/* Joints are arrays of positions, with their cosines and sines behind them. */
+static void turn_joint(REAL q[], int k)
+{
+    q[JOINTS + k] = COS(q[k]);
+    q[JOINTS + JOINTS + k] = SIN(q[k]);
+}
+
+static void begin_at(const REAL start[], REAL q[])
+{
+    for (int k = 0; k < JOINTS; k++) {
+        q[k] = start[k];
+        turn_joint(q, k);
+    }
+}
+
 /* A step of Newton's method for some joints of a limb: the step of each, the largest gap of the loops [m], and the side
    of the limb's singularities, 0 where it has none. */
 typedef int newton_function(const REAL pose[7], const REAL side[], const REAL q[], REAL step[], REAL *gap,
@@ -33,8 +48,10 @@ static int newton(newton_function *function, const REAL pose[7], const REAL side
             found[0] = larger(found[0], largest > NEXT ? HUGE_VAL : largest / previous);
         previous = largest;
         const REAL part = largest > HALF ? HALF / largest : ONE;
-        for (int j = 0; j < count; j++)
+        for (int j = 0; j < count; j++) {
             q[column[first + j]] += part * step[j];
+            turn_joint(q, column[first + j]);
+        }
         done = largest < AT_REST;
     }
     return PKM_NOT_CONNECTED;
@@ -79,11 +96,11 @@ static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
 /* Takes the joints of the limbs from a pose straight to another, both in the motion space. */
 static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[], REAL q[], REAL found[2])
 {
-    REAL way[6], next[7], tried[JOINTS], turned_before[NEWTONS], turned[NEWTONS];
+    REAL way[6], next[7], tried[PLACES], turned_before[NEWTONS], turned[NEWTONS];
     const REAL length = way_to(at, from, way);
     if (!(length < FAR))
         return PKM_NOT_CONNECTED;
-    for (int k = 0; k < JOINTS; k++)
+    for (int k = 0; k < PLACES; k++)
         tried[k] = q[k];
     if (limbs(from, side, tried, found, turned_before) != PKM_OK)
         return PKM_NOT_CONNECTED;
@@ -93,7 +110,7 @@ static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[],
         if (end >= ONE)
             end = ONE;
         along(from, way, end, next);
-        for (int k = 0; k < JOINTS; k++)
+        for (int k = 0; k < PLACES; k++)
             tried[k] = q[k];
         found[0] = found[1] = ZERO;
         int followed = limbs(end < ONE ? next : at, side, tried, found, turned) == PKM_OK;
@@ -106,7 +123,7 @@ static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[],
                 followed = followed && !(turned[k] * turned_before[k] < ZERO);
         }
         if (followed) {
-            for (int k = 0; k < JOINTS; k++)
+            for (int k = 0; k < PLACES; k++)
                 q[k] = tried[k];
             done = end;
             part = smaller(part + part, ONE);
@@ -122,8 +139,7 @@ static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[],
 /* The joints of the limbs in a working mode at a pose in the motion space, from home. */
 static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
 {
-    for (int k = 0; k < JOINTS; k++)
-        q[k] = start_of_mode[mode][k];
+    begin_at(start_of_mode[mode], q);
     return follow_limbs(NAME_home, at, side, q, found);
 }
 //// TURNING_REACH
@@ -131,8 +147,7 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
 static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
 {
     REAL turned[NEWTONS];
-    for (int k = 0; k < JOINTS; k++)
-        q[k] = start_of_mode[mode][k];
+    begin_at(start_of_mode[mode], q);
     found[0] = found[1] = ZERO;
     return limbs(at, side, q, found, turned);
 }
@@ -150,8 +165,7 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
             start = joints_on_way[i];
         }
     }
-    for (int k = 0; k < JOINTS; k++)
-        q[k] = start[k];
+    begin_at(start, q);
     found[0] = found[1] = ZERO;
     return limbs(at, side, q, found, turned);
 }
@@ -194,14 +208,14 @@ static int into_space(const REAL side[], Q_OUT REAL at[7])
    where they are not known or do not get there. */
 static int take_along(const REAL pose[7], int mode, REAL side[], struct NAME_limbs *limbs)
 {
-    REAL at[7], way[6], q[JOINTS], found[2] = {ZERO};
+    REAL at[7], way[6], q[PLACES], found[2] = {ZERO};
     int status = sides_of(mode, side);
     if (status == PKM_OK)
         status = platform(pose, at);
     if (status != PKM_OK)
         return status;
     const int known = limbs->known && limbs->mode == mode;
-    for (int k = 0; k < JOINTS && known; k++)
+    for (int k = 0; k < PLACES && known; k++)
         q[k] = limbs->joints[k];
     if (!(known && way_to(at, limbs->pose, way) < SHORT && carry(at, side, limbs->joints, q, found) == PKM_OK))
 FROM_THERE            status = reach(at, mode, side, q, found);
@@ -213,21 +227,23 @@ FROM_THERE            status = reach(at, mode, side, q, found);
     limbs->mode = mode;
     for (int k = 0; k < 7; k++)
         limbs->pose[k] = at[k];
-    for (int k = 0; k < JOINTS; k++)
+    for (int k = 0; k < PLACES; k++)
         limbs->joints[k] = q[k];
     return PKM_OK;
 }
 //// NEAREST
-static int step_at(const REAL pose[7], const REAL side[], REAL q[], const REAL goal[], REAL left[], struct step *step)
+/* Positions of the limbs' joints from their cosines and sines, in the turns nearest to what they were. */
+static void read_joints(REAL q[])
 {
-    REAL found[2] = {ZERO}, turned[NEWTONS];
-    REAL from[JOINTS];
-    for (int k = 0; k < JOINTS; k++)
-        from[k] = q[k];
-    int status = carry(pose, side, from, q, found);
-    if (status != PKM_OK)
-        status = limbs(pose, side, q, found, turned);
-    return status == PKM_OK ? newton_step(pose, side, q, goal, left, step) : status;
+    for (int k = 0; k < JOINTS; k++) {
+        if (!turns_in_limb[k])
+            continue;
+        REAL *c = &q[JOINTS + k], *s = &q[JOINTS + JOINTS + k];
+        const REAL angle = ATAN2(*s, *c), unit = ONE + HALF * (ONE - *c * *c - *s * *s);
+        q[k] = angle + TAU * FLOOR((q[k] - angle) / TAU + HALF);
+        *c *= unit;
+        *s *= unit;
+    }
 }
 
 /* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */
@@ -238,7 +254,7 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
     for (int i = 0; i < LIMBS; i++)
         best[i] = HUGE_VAL;
     for (int mode = 0; mode < MODES; mode++) {
-        REAL tried[SIDES], left[M], solved[JOINTS], gap[2] = {ZERO}, far[LIMBS] = {ZERO};
+        REAL tried[SIDES], left[M], solved[PLACES], gap[2] = {ZERO}, far[LIMBS] = {ZERO};
         int found = sides_of(mode, tried);
         if (found == PKM_OK)
             found = reach(pose, mode, tried, solved, gap);
@@ -255,8 +271,8 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
         status = PKM_OK;
         for (int k = 0; k < SIDES; k++)
             side[k] = far[limb_of_side[k]] >= ZERO ? tried[k] : side[k];
-        for (int k = 0; k < JOINTS; k++)
-            q[k] = far[limb_of_joint[k]] >= ZERO ? solved[k] : q[k];
+        for (int k = 0; k < PLACES; k++)
+            q[k] = far[limb_of_joint[k % JOINTS]] >= ZERO ? solved[k] : q[k];
         for (int a = 0; a < M; a++)
             span[a] = far[limb_of_actuator[a]] >= ZERO ? left[a] : span[a];
     }
@@ -265,13 +281,13 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
 //// FORWARD_NEAR
 int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *limbs)
 {
-    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, q[JOINTS];
+    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, q[PLACES];
     int status = usable(actuated) ? PKM_OK : PKM_INVALID_INPUT;
     if (status == PKM_OK)
         status = limbs->known ? sides_of(limbs->mode, side) : take_along(NAME_home, 0, side, limbs);
     for (int k = 0; k < 7; k++)
         at[k] = limbs->pose[k];
-    for (int k = 0; k < JOINTS; k++)
+    for (int k = 0; k < PLACES; k++)
         q[k] = limbs->joints[k];
     if (status == PKM_OK)
         status = limb_errors(at, side, q, actuated, span);
@@ -282,7 +298,7 @@ int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *li
     status = finish(status, pose, 7);
     for (int k = 0; k < 7 && status == PKM_OK; k++)
         limbs->pose[k] = at[k];
-    for (int k = 0; k < JOINTS && status == PKM_OK; k++)
+    for (int k = 0; k < PLACES && status == PKM_OK; k++)
         limbs->joints[k] = q[k];
     return status;
 }

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
+from pkm_kinematics.kernels.path.fixed_steps import place_iterated
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import read_angles, turn_from_home
 from pkm_kinematics.kernels.position.closures import CLOSED, closed, inverse_by_rows, invert_block, turned_over
@@ -103,20 +104,42 @@ def read_angles_without_branch(bodies: Any, state: Any, start: int, stop: int) -
 
 
 def inverse_by_reflections(work: Any, at: int, m: int, n: int, to: int, idle: int) -> Number:
-    """`inverse_by_rows` in two thirds of the operations, where no joint is idle."""
+    """`inverse_by_rows` in two thirds of the operations, or fewer where many numbers are zero; no joint may be idle."""
     if idle:
         return trace(inverse_by_rows)(work, at, m, n, to, idle)
-    A = np.array(work[at : at + m * n], dtype=object).reshape(m, n)
+    given = np.array(work[at : at + m * n], dtype=object).reshape(m, n)
+    rows, columns = _order_of_reflections(given)
+    A = given[np.ix_(rows, columns)]
     squares = (A * A).sum(axis=0)
     inverse, weights, inverted = np.zeros((n, n), dtype=object), np.zeros(n, dtype=object), 0.0
     if not value(trace(factorise)(A, m, n, inverse, weights)) > 0.0:
         return 0.0
-    for j in range(n):
+    for j, column in enumerate(columns):
         row = np.array([*inverse[j], *[0.0] * (m - n)], dtype=object)
         trace(turn_back)(A, m, n, weights, row)
-        work[to + j * m : to + j * m + m] = list(row)
+        for r, x in zip(rows, row, strict=True):
+            work[to + column * m + r] = x
         inverted = inverted + squares[j] * sum(x * x for x in row)
     return call("sqrt", n / inverted)
+
+
+def _order_of_reflections(A: Array) -> tuple[list[int], list[int]]:
+    """Rows and columns of A (m, n) in the order in which reflections keep most of its zeros."""
+    there = np.array([[isinstance(x, Term) or x != 0.0 for x in row] for row in A])
+    rows, columns = list[int](), list[int]()
+    for _ in range(A.shape[1]):
+        active = np.setdiff1d(np.arange(A.shape[0]), rows)
+        touched = {  # by column: rows that its reflection mixes, and columns that have numbers there
+            c: (mixed := active[there[active, c]], np.flatnonzero(there[mixed].any(axis=0)))
+            for c in range(A.shape[1])
+            if c not in columns
+        }
+        best = min(touched, key=lambda c: len(touched[c][0]) * len(touched[c][1]))
+        mixed, wide = touched[best]
+        there[np.ix_(mixed, wide)] = True
+        columns.append(best)
+        rows.append(int(mixed[0]) if len(mixed) else int(active[0]))
+    return [*rows, *(r for r in range(A.shape[0]) if r not in rows)], columns
 
 
 class ExportError(PkmError):
@@ -124,12 +147,16 @@ class ExportError(PkmError):
 
 
 class RobotFacts:
-    """What functions of a robot need to know of it while they are recorded. Raises `ExportError`."""
+    """What functions of a robot need to know of it while they are recorded. Raises `ExportError`.
 
-    def __init__(self, dynamics: Dynamics, single: bool = False) -> None:
+    With `turns`, cosines and sines of all joints stand behind their positions where limbs are iterated.
+    """
+
+    def __init__(self, dynamics: Dynamics, single: bool = False, turns: bool = False) -> None:
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         blocks = self.engine.tables.blocks
         self.turning, self.iterated = not self.engine.constant_space, bool(self.engine.iterated)
+        self.turns = turns and self.iterated
         refuse_redundant(self.engine.redundant_names, "generated code")
         self.tables, self.subspace, self.single = self.engine.tables, self.engine.model.subspace, single
         self.m = len(self.engine.actuated_names)
@@ -235,11 +262,12 @@ class RecordedFunction:
 
     # -- inputs -------------------------------------------------------------------------------------------------------
 
-    def given(self, array: int, values: Any, name: str, first: int = 0) -> Any:
-        """Numbers of an input array that C calls `name`."""
-        for k in range(len(values)):
-            self.inputs[array, first + k] = f"{name}[{k}]"
-        return self.tape.inputs(array, np.asarray(values, dtype=float), range(len(values)), first)
+    def given(self, array: int, values: Any, name: str, places: Sequence[int] | None = None) -> Any:
+        """Numbers of an input array that C calls `name`, its first if no places are told."""
+        places, numbers = range(len(values)) if places is None else places, np.asarray(values, dtype=float)
+        self.inputs |= {(array, k): f"{name}[{k}]" for k in places}
+        found = [self.tape.inputs(array, numbers[i : i + 1], [0], k)[0] for i, k in enumerate(places)]
+        return np.array(found, dtype=object)
 
     def _side(self, stride: int) -> Number:
         k = self.robot.sides.index(stride)
@@ -330,9 +358,13 @@ class RecordedFunction:
 
     def joints_from(self, name: str, values: Any) -> Any:
         """Give the bodies joint positions, an input that C calls `name`, which it returns."""
-        q = self.given(START, values, name)
+        q, n = self.given(START, values, name), len(values)
         for body, me in zip(self.model.bodies[2:], self.data.state[2:], strict=True):
-            me.q = q[body.column]
+            k = body.column
+            me.q = q[k]
+            if self.robot.turns and body.prismatic == 0:
+                turn = np.cos(values[k]), np.sin(values[k])
+                me.c, me.s = self.given(START, turn, name, (n + k, 2 * n + k))
         return q
 
     def take_joints(self, blocks: int, closes: Callable[[Any, Number], Any] | None = None, firm: bool = True) -> None:
@@ -352,7 +384,7 @@ class RecordedFunction:
 
     def place_block(self, block: Any) -> None:
         """Place the bodies of a block by their joint positions."""
-        self.trace(place_block)(self.model.bodies, block, self.data.state)
+        self.trace(place_iterated if self.robot.turns else place_block)(self.model.bodies, block, self.data.state)
 
     def invert(self) -> Number:
         """Invert the limbs' equations; the regularity of the worst."""

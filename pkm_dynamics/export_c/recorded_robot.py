@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from pkm_dynamics.export_c.recorded_function import (
+    BLUNT,
+    CLOSED_SINGLE,
     GIVEN,
     MORE,
     RecordedFunction,
@@ -48,8 +50,8 @@ from pkm_kinematics.kernels.rates.motion import move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import limb_system, onto_space
 from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drives, inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
-from pkm_kinematics.kernels.regularity import factorise, orientation, turn_back
-from pkm_kinematics.recorded_tracking import SMALL
+from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, turn_back
+from pkm_kinematics.recorded_tracking import SMALL, LimbsUnderWay
 from pkm_kinematics.recordings_at_home import inverse_in_fixed_order, some_numbers
 from pkm_kinematics.solve.position_solver import EXACT, TORN
 from pkm_runtime.codegen import trace
@@ -97,7 +99,7 @@ class RecordedRobot(RobotFacts):
             f.trace(solve_closed_form)(model.bodies, model.closures, block, data.state, branch)
             read_angles_without_branch(model.bodies, data.state, block.start, block.start + block.count)
             gap = f.trace(write_block_rows)(model.closures, block, data.state, data.rows)
-            results = [(f"q[{model.bodies[i].column}]", data.state[i].q) for i in bodies]
+            results = self._joints(f, bodies)
             if self.turning:
                 results.append(("*gap", gap))
             else:
@@ -132,8 +134,9 @@ class RecordedRobot(RobotFacts):
         f.place(joints=False)
         state, bodies = f.data.state, f.model.bodies
         f.joints_from("from", self.solved)
-        for me in state[2:]:
-            me.c, me.s = call("cos", me.q), call("sin", me.q)
+        if not self.turns:
+            for me in state[2:]:
+                me.c, me.s = call("cos", me.q), call("sin", me.q)
         bounds = (1e-4, 1e-3) if under_way else (1e-4, 1e-5) if self.single else (ROUNDED, SETTLED)
 
         quick = [*self.instead, (inverse_by_rows, inverse_in_fixed_order)]
@@ -149,11 +152,35 @@ class RecordedRobot(RobotFacts):
         for block in f.model.blocks:
             if block.solver != CLOSED_FORM:
                 read_angles_without_branch(bodies, state, block.start, block.start + block.count)
+                self._make_units(f, block)
         if self.engine.divided and not (self.turning or under_way):
             f.tape.decide("<", gap, (1e-4 if self.single else EXACT) * self.engine.size)
-        results = [(f"q[{bodies[i].column}]", state[i].q) for i in range(2, len(bodies))]
+        results = self._joints(f, range(2, len(bodies)))
         f.end("the limbs, from where they were nearby", "blunt", *results, ("found[1]", gap))
         return f
+
+    def _joints(self, f: RecordedFunction, of: Iterable[int]) -> list[tuple[str, Number]]:
+        """Positions of the joints of some bodies by their places in `q` of C; cosines and sines behind them."""
+        bodies, state = f.model.bodies, f.data.state
+        found = [(f"q[{bodies[i].column}]", state[i].q) for i in of]
+        return found + (self._turns(f, of, "q") if self.turns else [])
+
+    def _turns(self, f: RecordedFunction, of: Iterable[int], name: str) -> list[tuple[str, Number]]:
+        """Cosines and sines of the joints of some bodies, positions of those that slide."""
+        found, n = list[tuple[str, Number]](), len(self.engine.joint_names)
+        for i in of:
+            me, k = f.data.state[i], f.model.bodies[i].column
+            turns = f.model.bodies[i].prismatic == 0
+            found += [(f"{name}[{n + k}]", me.c), (f"{name}[{2 * n + k}]", me.s)] if turns else [(f"{name}[{k}]", me.q)]
+        return found
+
+    def _make_units(self, f: RecordedFunction, block: Any) -> None:
+        """Make good what rounding does to cosines and sines that are taken along for days."""
+        for i in range(block.start, block.start + block.count):
+            me = f.data.state[i]
+            if self.turns and f.model.bodies[i].prismatic == 0:
+                part = 1.5 - 0.5 * (me.c * me.c + me.s * me.s)
+                me.c, me.s = part * me.c, part * me.s
 
     def closing(self) -> RecordedFunction:
         """The nearest pose that the limbs' constraints allow, to first order; how open they are."""
@@ -371,16 +398,27 @@ class RecordedRobot(RobotFacts):
         return goal
 
     def newton_step(self) -> RecordedFunction:
-        """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/follow.py`."""
+        """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/follow.py`.
+
+        Iterated limbs take a step of their own with it, as in `recorded_tracking`, to `next`.
+        """
         f = self._on_the_way()
-        gap: Number = 0.0
-        if self.turning:
-            gap = f.open_limbs()
+        way = LimbsUnderWay(f.trace(invert_block), CLOSED_SINGLE if self.single else CLOSED)
+        instead, closing = [*self.instead, *(way.openly if self.turning or self.iterated else way.instead)], np.zeros(6)
+        if self.iterated:
+            f.joints_from("q", self.solved)
+            trace(solve_positions, instead)(f.model, f.data, f.mode, False)
+            for block in f.model.blocks:
+                if block.solver != CLOSED_FORM and self.engine.divided:
+                    f.tape.decide(">", way.conditions[block.start], BLUNT)
+        elif self.turning:
+            way.gap = f.open_limbs()
         else:
             f.limbs(joints=False)
-        goal, closing = self._errors(f), np.zeros(6)
+        goal = self._errors(f)
         if self.turning:
-            regularity = f.invert()
+            regularity = way.invert(f.model, f.data)
+            f.regular = bool(f.trace(is_regular)(regularity))
             space = f.space()
             closing = space.closing()
 
@@ -390,23 +428,21 @@ class RecordedRobot(RobotFacts):
             for a in range(self.m):
                 error[a] = error[a] - sum(f.data.system[0, a, k] * closing[k] for k in range(6))
 
-        sign, _ = trace(correction, [*self.instead, (actuator_error, missing)])(f.model, f.data, goal)
+        sign, _ = trace(correction, [*instead, (actuator_error, missing)])(f.model, f.data, goal)
         f.regular = isinstance(sign, Term) or sign != 0.0
         m, n = self.m, self.n
         results = []
         if f.regular:
             twist, to = f.data.system[VECTORS, TWIST, :6] + closing, np.zeros(7, dtype=object)
             f.trace(shift_pose)(f.pose, twist, 1.0, to)
-            turn = call("sqrt", twist[3] * twist[3] + twist[4] * twist[4] + twist[5] * twist[5])
             length = self.engine.characteristic_length
-            squares = twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2]
-            squares = squares + (length * turn) * (length * turn)
+            turn, far = way.lengths(twist, length)
             results = [*listed("step->pose", to), ("step->turn", turn)]
-            far = call("sqrt", squares)
             results += [("step->length", far), ("step->side", 1.0 if self.turning else sign)]
-            if self.turning:
+            if self.turning or self.iterated:
                 small = (SMALL_SINGLE if self.single else SMALL) * length
-                results.append(("step->open", extreme("worse", gap, far / small)))
+                results.append(("step->open", extreme("worse", way.gap, far / small)))
+            if self.turning:
                 firm = extreme("min", regularity, space.condition)
                 results.append(("step->room", ROOM * length * firm))
             if m > n or self.turning:
@@ -414,5 +450,8 @@ class RecordedRobot(RobotFacts):
                 f.trace(drive_rates)(f.data.system[0, :m], f.model.subspace, rates)
                 rates = space.rates_by_twist(rates) if self.turning else rates
                 results += [(f"step->rates[{k}]", x) for k, x in enumerate(rates.flat)]
+            if self.iterated:
+                way.carry(f.model, f.data, twist)
+                results += self._turns(f, range(2, len(f.data.state)), "next")
         f.end("the step", "singular", *results)
         return f

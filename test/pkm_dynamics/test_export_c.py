@@ -241,7 +241,7 @@ ATTACKS = """\
 ANY_LIMBS = """\
         if (bits() % 4 == 0) {
             fill(limbs.pose, 7, kind);
-            fill(limbs.joints, UPPER_N_JOINTS, kind);
+            fill(limbs.joints, 3 * UPPER_N_JOINTS, kind);
             limbs.known = (int)(bits() % 3);
             limbs.mode = kind == 0 ? (int)bits() : mode;
         }
@@ -308,7 +308,7 @@ def test_limbs_are_taken_along(name: str, library: Callable[[str], Library]) -> 
     k, states = in_c.kinematics, states_of(in_c.dynamics, 20, seed=5)
     ends = states.given["pose"][(states.mode == 0) & (states.status["forward"] == 0)][:4]
     joints, m = len(k.joint_names), len(k.actuated_names)
-    loops = [np.zeros(8 + joints) for _ in ends]  # as the struct: two integers in the last number
+    loops = [np.zeros(8 + 3 * joints) for _ in ends]  # as the struct: two integers in the last number
     for part in (0.0, 0.3, 0.305, 0.31, 1.0, 0.0):
         for end, limbs in zip(ends, loops, strict=True):
             pose = straight(np.array(k.home), end, part)
