@@ -273,7 +273,7 @@ def attack(name: str, n: int, level: str, folder: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["gough_stewart_7", "carpal_wrist"])
+@pytest.mark.parametrize("name", ["wrist_3ruu", "carpal_wrist"])
 def test_any_bits(name: str, tmp_path: Path) -> None:
     attack(name, 10_000, "-O0", tmp_path)
 
