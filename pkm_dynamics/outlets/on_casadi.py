@@ -17,12 +17,14 @@ from pkm_runtime.optional import optional_library
 PIECES = 16  # of the way from home; a longer one than some rad or sizes of the robot may be lost
 
 
-def on_casadi(dynamics: Dynamics, mode: int = 0) -> CasadiRobot:
+def on_casadi(dynamics: Dynamics, mode: int = 0, warm_start: bool = False) -> CasadiRobot:
     """A robot's functions for CasADi, in a working mode.
+
+    With `warm_start`, functions of robots with iterated limbs take joints at a pose nearby, `near` (n_joints,), last.
 
     Raises `ExportError` without recorded functions, `ModeError`, and `UsageError` without CasADi.
     """
-    return CasadiRobot(dynamics, mode)
+    return CasadiRobot(dynamics, mode, warm_start)
 
 
 class CasadiRobot:
@@ -31,12 +33,14 @@ class CasadiRobot:
     Poses (7,), twists and accelerations (6,) as in `Dynamics`. The last result, `valid`, is 1 where Python answers, and
     0 where the others mean nothing: out of reach, singular, outside the motion space. Joint limits are not judged.
     Limbs that are iterated are led from home in a fixed number of Newton's steps; derivatives take the last few alone.
+    With `warm_start` they begin from joints that are given, which were right within 0.015 of the robot's size, and rad.
     Where the motion space turns with the pose, derivatives by the pose are along `motion_space` alone.
     """
 
-    def __init__(self, dynamics: Dynamics, mode: int) -> None:
+    def __init__(self, dynamics: Dynamics, mode: int, warm_start: bool = False) -> None:
         self._casadi = optional_library("casadi", "casadi", "functions of CasADi")
         self._functions = RecordedFunctions(dynamics, mode)
+        self._warm = warm_start and self._functions.robot.iterated
 
     @cached_property
     def inverse(self) -> Any:
@@ -101,9 +105,10 @@ class CasadiRobot:
             return recorded
         arguments = [casadi.MX.sym(name, n) for name, n in outlet.arguments[:-1]]
         pose, usable = self._platform(arguments[0])
-        q, closed = self._limbs(pose)
+        given = [casadi.MX.sym("near", len(self._functions.start))] if self._warm else []
+        q, closed = self._recorded(self._functions.carried)(pose, *given) if given else self._limbs(pose)
         result, valid = recorded(pose, *arguments[1:], q)
-        names = [name for name, _ in outlet.arguments[:-1]]
+        arguments, names = arguments + given, [name for name, _ in outlet.arguments[:-1]] + ["near"] * self._warm
         return casadi.Function(
             outlet.name, arguments, [result, valid * usable * closed], names, [outlet.result, "valid"]
         )

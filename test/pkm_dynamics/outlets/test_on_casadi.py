@@ -73,6 +73,27 @@ def test_derivatives_are_those_of_complex_steps(name: str) -> None:
         np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-9 * np.abs(other).max())
 
 
+def test_limbs_begin_where_they_were() -> None:
+    """From joints at a pose nearby, answers and derivatives are those from home; from elsewhere there are none."""
+    dynamics = Dynamics(load_mechanism("wrist_3ruu"))
+    from_home, warm, k = on_casadi(dynamics), on_casadi(dynamics, warm_start=True), dynamics.kinematics
+    pose = np.array(displace(np.array(k.home), 0.1 * k.task.subspace.sum(axis=1)))
+    near = k.inverse(displace(pose, 0.005 * k.task.subspace.sum(axis=1))).joints
+    still, drives = np.zeros(6), casadi.MX.sym("pose", 7)
+    for one, more in ((warm.inverse, (near,)), (from_home.inverse, ())):
+        found, valid = one(pose, *more)
+        assert valid == 1
+        np.testing.assert_allclose(np.array(found).ravel(), k.inverse(pose).actuated, rtol=0.0, atol=1e-12)
+    effort, valid = warm.inverse_dynamics(pose, still, still, near)
+    np.testing.assert_allclose(effort, from_home.inverse_dynamics(pose, still, still)[0], rtol=0.0, atol=1e-11)
+    both = [
+        casadi.Function("J", [drives], [casadi.jacobian(call(drives)[0], drives)])(pose)
+        for call in (lambda x: warm.inverse(x, near), from_home.inverse)
+    ]
+    np.testing.assert_allclose(*map(np.array, both), rtol=0.0, atol=1e-9)
+    assert warm.inverse(pose, near + 1.0)[1] == 0
+
+
 def test_second_derivatives_through_iterated_limbs() -> None:
     """Of joints and efforts, against differences of first ones."""
     dynamics = Dynamics(load_mechanism("irsbot2"))
