@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_robot(p, "delta")
     motion, control = p.add_argument_group("motion"), p.add_argument_group("control")
-    options.add(motion, "motion", help=f"{options.MOTION}, or none: it is held at home")
+    options.add(motion, "motion", help=f"{options.MOTION}, or none; it is held at home then")
     for name in ("tool_file", "cycles"):
         options.add(motion, name)
     options.add(motion, "stay", default=False)
