@@ -165,10 +165,8 @@ def consistent_states(
     tied = {name for one in tree.clusters for name in one.joints}
     drawn = [*(k for part in linkages for k in part.linkage.inputs), *(name for name in names if name not in tied)]
     bounds = np.array([_range(tree, name, name in tied, given) for name in drawn]).reshape(-1, 2)
-    ends, home, fastest = (
-        library.asarray(some)
-        for some in (bounds, [[tree.home.get(name, 0.0)] for name in names], [[[speed]], [[acceleration]]])
-    )
+    at_home = [[tree.home.get(name, 0.0)] for name in names]
+    ends, home, fastest = map(library.asarray, (bounds, at_home, [[[speed]], [[acceleration]]]))
     result = [(library.empty if gpu else empty_shareable)((n, len(names))) for _ in range(3)]
     rows = max(1, min(GPU_ROWS, n)) if gpu else ROWS
 
@@ -199,9 +197,7 @@ def consistent_states(
     for one in linkages if n else ():
         inputs = one.linkage.inputs
         within = bounds[[drawn.index(name) for name in inputs]].tolist()
-        if within != one.agrees_within:  # else it was seen
-            _refuse_contradictions(one.linkage, some[:, [column[name] for name in inputs]])
-            one.agrees_within = within
+        _refuse_contradictions(one, some[:, [column[name] for name in inputs]], within)
     return ConsistentStates(names, *result)
 
 
@@ -220,9 +216,13 @@ def _random_moves(rng: Any, ends: Array, fastest: Array, rows: int) -> Array:
     return moves
 
 
-def _refuse_contradictions(linkage: Linkage, inputs: Array) -> None:
-    """What repeats at home may contradict elsewhere."""
+def _refuse_contradictions(states: LinkageStates, inputs: Array, within: list[list[float]]) -> None:
+    """What repeats at home may contradict elsewhere; seen once for inputs within these ends."""
+    if within == states.agrees_within:
+        return
+    states.agrees_within, linkage = within, states.linkage
     if (gap := linkage.at(inputs).gap.max()) > CONTRADICT:
+        states.agrees_within = []
         problem = f"loops of {', '.join(linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
         raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
 
