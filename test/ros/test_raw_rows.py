@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 
 from pkm_description.ros.raw_rows import RawRows, RowPublisher
@@ -134,6 +134,28 @@ def test_one_message_after_the_other() -> None:
         np.testing.assert_array_equal(numbers, values(state))
     assert stream.knows(serialize_message(joint_state(["a", "b"], 9)))
     assert not stream.knows(serialize_message(joint_state(["b", "a"], 9)))
+
+
+def test_bytes_that_pad_have_any_value() -> None:
+    """The middleware leaves in them what its memory had."""
+    stream = RawRows(JointState, values, groups=3, gap=8)
+    stream.row(bytes(serialize_message(joint_state(["a", "b"], 0))))
+    states, padded = [joint_state(["a", "b"], k) for k in range(1, 4)], 0
+    for k, state in enumerate(states):
+        message = bytearray(serialize_message(state))
+        for at in range(12, stream._at[0].start):
+            other = message.copy()
+            other[at] ^= 1 + k
+            try:
+                same = deserialize_message(bytes(other), JointState) == state
+            except Exception:
+                same = False
+            if same:
+                message, padded = other, padded + 1
+        assert stream.knows(bytes(message))
+        np.testing.assert_array_equal(stream.row(bytes(message))[1], values(state))
+    assert padded > 3
+    assert not stream.knows(bytes(serialize_message(joint_state(["b", "a"], 9))))
 
 
 def test_numbers_that_are_not_finite_are_left_to_who_reads() -> None:
