@@ -180,9 +180,7 @@ class Robot:
         return self._backend.payload
 
     def on_output(self, listener: Callable[[str, float], None]) -> Callable[[], None]:
-        """Call a listener, in a thread of its own, with name and value of each output that a motion changes, in the
-        order of the events. The function returned removes it.
-        """
+        """Call a listener, in a thread, with name and value of each output that changes; the result removes it."""
         return self._listeners.add(listener)
 
     def solve_ik(self, pose: ArrayLike, tool: str = "") -> Configuration:

@@ -8,9 +8,7 @@ from pkm_runtime.errors import PkmError, shortened
 
 
 class MotionFileError(PkmError):
-    """An unusable motion file: names the line and the column, the problem and the remedy. `line` counts from 1, None
-    where the file as a whole is meant; `column` is a name in the header row.
-    """
+    """An unusable motion file: `line` from 1, None for the whole, `column` by name, problem and remedy."""
 
     def __init__(self, source: str, line: int | None, column: str | None, problem: str, remedy: str) -> None:
         self.source = source

@@ -130,9 +130,7 @@ def build_follower(
 
 
 def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
-    """Disable the drives of a machine whose own process has died, through a driver of this one.
-    Returns a warning where they may still be on; empty where they confirm that they are off.
-    """
+    """Disable drives whose process has died, by a driver of this one; a warning where they may be on, or empty."""
     if settings.kind == SIMULATED or settings.simulate:
         return ""
     kinematics = shared_dynamics(mechanism).kinematics

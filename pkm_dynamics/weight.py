@@ -63,9 +63,7 @@ class Carried:
         return Carried(self.payloads, self.which[part])
 
     def wrench(self, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array | None:
-        """Wrench (n, 6) of the payloads on the platform, as by `payload_wrench`, whatever redundant joints behind the
-        rates do; None where no sample has any.
-        """
+        """Wrench (n, 6) of the payloads on the platform, as by `payload_wrench`; None where no sample has any."""
         found: Array | None = None
         for number in np.unique(self.which):
             payload = self.payloads[int(number)]

@@ -136,9 +136,7 @@ class SimulatedDevice(ABC):
 
 
 class SimulatedServoBoard(SimulatedDevice):
-    """Servos that follow their pulses at once.
-    `pulses` [us] of every channel, 0: off; `history`: (time [s], pulses) of every line that has some; `brake_open`.
-    """
+    """Servos at once at their `pulses` [us], 0: off; `history`: (time [s], pulses) of lines with some; `brake_open`."""
 
     def __init__(self, channels: int = 8) -> None:
         super().__init__()

@@ -302,9 +302,7 @@ class HardwareNode(LifecycleNode):
         return self._refused or self._machine.fault or "the machine could not be enabled"
 
     def _not_held(self) -> str:
-        """Wait until the controller in another process holds the platform, where there is one; else drives off, and
-        why. A loop with both answers so by itself.
-        """
+        """Wait until the controller of another process, if any, holds the platform; else drives off, and why."""
         alone, why = self._alone, "nothing comes from it"
         if alone is None or alone.machine is None or not self.count_publishers(topics.CONTROLLER_STATE):
             return ""

@@ -114,9 +114,7 @@ _LOOK = 0.01  # s
 
 
 class RosBackend(RosLink):
-    """A link, the robot's description, and its motions; `conveyor_file` is the controller's (`ConfigurationError`:
-    unusable) and may be empty.
-    """
+    """A link, a description, motions; `conveyor_file` is the controller's or empty (`ConfigurationError`: unusable)."""
 
     def __init__(self, namespace: str, timeout: float, ready: bool = True, conveyor_file: str = "") -> None:
         self._conveyors = {one.name: one for one in read_conveyors(conveyor_file)}

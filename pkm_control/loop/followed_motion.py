@@ -39,9 +39,7 @@ FIGURES = ("elapsed", "position_error", "rotation_error", "samples", "squares", 
 
 @dataclass
 class Motion:
-    """A trajectory that is being followed from `start` [s, on the clock of the readings], and its outcome.
-    `number` is unique among all motions of the process that made it.
-    """
+    """A trajectory followed from `start` [s, of the readings], and its outcome. `number`: unique in its process."""
 
     trajectory: PointTrajectory
     start: float

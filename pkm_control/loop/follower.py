@@ -476,9 +476,7 @@ class TrajectoryFollower:
     def _withhold(
         self, now: float, reason: str, reference: Reference | None = None, measured: Measured | None = None
     ) -> Action:
-        """Send nothing to a platform that has strayed, or whose efforts would be those of another place and throw it;
-        once it is located again, it is held at its measured pose.
-        """
+        """Send nothing to a platform that strayed or is elsewhere; located again, it is held at its measured pose."""
         self.end(Outcome.STATE_LOST, reason or self.stray.lost)
         self._let_go, self._jogging = True, False
         self.mode = Mode.WAITING if measured is None and self.machine.problem(now) else Mode.STOPPED

@@ -35,9 +35,7 @@ def cause_of(reason: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The `command` (n_actuated,) to apply; `reason` is empty where it is the requested one.
-    `withhold_command`: there is nothing to apply; drives without commands close their brakes.
-    """
+    """The `command` to apply, with a `reason` if it is another; `withhold_command`: none, drives close their brakes."""
 
     command: Array
     reason: str

@@ -121,9 +121,7 @@ class ModeTransitions:
         self._side = 0.0
 
     def find(self, pose: Array, mode: int) -> ModeTransition:
-        """The way with the fewest legs from a pose (7,), base frame, to the same pose in another working mode.
-        ModeTransitionError: what blocks the straight one.
-        """
+        """The way with the fewest legs from a pose (7,) to it in another mode; ModeTransitionError: what blocks it."""
         k, present = self._kinematics, self._check.mode
         for m in (present, mode):
             end = k.inverse(pose, mode=m)

@@ -31,9 +31,7 @@ class PlatformObserver:
         self.singular = False  # a singularity of type 2 lies before the last reading
 
     def forget(self, mode: int = 0) -> None:
-        """Take the next reading as one of a platform that comes from home in a working mode; where home is out of reach
-        in it, the last configuration is kept.
-        """
+        """Take the next reading as of a platform from home in a mode; where home has none, the last joints are kept."""
         home = np.array(self._kinematics.home)
         solution = self._kinematics.inverse(home, mode=mode)
         if closes(solution.status):

@@ -253,9 +253,7 @@ class LoopThread(RunningLoop):
         self._requests.append(Request(request, arguments))
 
     def end(self, patience: float, reason: str = "the loop has ended") -> str:
-        """End the loop, drives off; a warning where a drive may still be on.
-        Waits `patience` [s] for the present period; `reason` is for a motion that runs.
-        """
+        """End the loop after its period, in `patience` [s]; a warning where drives may be on. `reason`: a motion's."""
         self._ended = True
         if self._thread.is_alive():
             self._thread.join(patience)

@@ -198,9 +198,7 @@ class ServedLoop:
             self._send_answers()
 
     def _glance(self) -> None:
-        """Execute pending requests. A look at the socket is a system call: it is taken where the other half has sent
-        something, and now and then, because that half may be gone.
-        """
+        """Execute pending requests. The socket is read (a system call) where something came, and now and then."""
         self._since += 1
         if self._marks.sent != self._heard or self._since > _UNASKED:
             self._listen()

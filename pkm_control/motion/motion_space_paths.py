@@ -141,9 +141,7 @@ def _followed(kinematics: Kinematics, wanted: Array) -> tuple[Array, Array]:
 
 
 class TiltingPath(PathBeside):
-    """Straight lines with rounded corners of the platform's origin, with the interface of `RoundedPath`. Raises
-    `ValueError` where the platform cannot be at a place on the way.
-    """
+    """Straight lines with rounded corners, as `RoundedPath`; ValueError where the platform cannot be on the way."""
 
     def __init__(self, kinematics: Kinematics, path: RoundedPath) -> None:
         super().__init__(path)

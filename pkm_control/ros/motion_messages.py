@@ -143,9 +143,7 @@ def outputs_message(outputs: Mapping[str, float], events: int, time: float) -> O
 
 
 def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base_link: str) -> None:
-    """Refuse quickly what cannot be a motion: RequestError for a frame other than `base_link`.
-    PointTrajectoryError: no points, or more than can be judged in seconds.
-    """
+    """Refuse frames other than `base_link` (RequestError), no points or too many (PointTrajectoryError)."""
     messages.check_frame(message.header, base_link)
     if not message.points:
         raise PointTrajectoryError("the trajectory has no points")
@@ -224,9 +222,7 @@ def _pose_of_transform(transform: Transform) -> tuple[float, ...]:
 def goal_message(
     motion: MotionPoints, tolerances: Tolerances, base_link: str, age: float = 0.0, redundant: Sequence[str] = ()
 ) -> FollowPlatformTrajectory.Goal:
-    """The goal of a motion, as `trajectory_message`; infinite tolerances are not checked.
-    `age`: since the motion was asked for [s].
-    """
+    """The goal of a motion, as `trajectory_message`; infinite tolerances unchecked. `age`: since its request [s]."""
     values = {name: getattr(tolerances, name) for name in _TOLERANCES}
     return FollowPlatformTrajectory.Goal(
         trajectory=trajectory_message(motion, base_link, redundant),

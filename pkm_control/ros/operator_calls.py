@@ -24,9 +24,7 @@ POWER = (topics.STOP_DRIVES, topics.ENABLE, topics.DISABLE, topics.RESET)  # of 
 
 
 class OperatorCalls(OperatorRequests):
-    """Requests as `OperatorRequests` says; `call` calls a client's service, with a request and the patience [s] for its
-    answer, which has `success` and `message`.
-    """
+    """`OperatorRequests` by `call`: a request and a patience [s] to an answer with `success` and `message`."""
 
     def __init__(self, node: Node, call: Callable[[Any, Any, float], Any]) -> None:
         self._called = call

@@ -106,9 +106,7 @@ def titled(axes: Axes, title: str, x: str = "time [s]", y: str = "") -> None:
 
 
 def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tuple[str, str, Sequence[str]]) -> None:
-    """Draw points (n, 3), reference and measured, in the plane of largest extent; if spatial, an inset shows all.
-    `words` are title, unit, and names of the three coordinates.
-    """
+    """Draw points (n, 3), reference and measured, in the widest plane; `words`: title, unit, three coordinates."""
     title, unit, names = words
     across, up, third = widest_plane(wanted)
     axes.plot(wanted[:, across], wanted[:, up], color=ASKED, linewidth=3.2, label="reference", solid_capstyle="round")
