@@ -198,9 +198,11 @@ def _estimated(
     def residuals(values: Array) -> tuple[Array, Array]:
         if moves:
             fit.frame = transform(values[k : k + 3], rotation_from_vector(values[k + 3 :])) @ first
-        r, J, states = fit.residuals(displaced(values), chosen, walk["start"], moves)
-        if np.isfinite(r).all():
-            walk["start"] = states
+        for start in (walk["start"], fit.nominal):  # the last that were tried may be far off
+            r, J, states = fit.residuals(displaced(values), chosen, start, moves)
+            if np.isfinite(r).all():
+                walk["start"] = states
+                break
         return r, J
 
     found = estimate(

@@ -194,7 +194,7 @@ class _Fit:
                 trial = self.values + step * self.scales
                 r, J = self.at(trial)
                 size = self.weights * r
-                if np.isfinite(r).all() and float(size @ size) <= cost * (1.0 + LEVEL):
+                if np.isfinite(r).all() and np.isfinite(J).all() and size @ size <= cost * (1.0 + LEVEL):
                     break
                 damping = max(10.0 * damping, 1e-9)
                 if damping > 1e6:

@@ -49,6 +49,14 @@ def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(
     assert max(error for _, error in found) < 2.0
 
 
+def test_a_trial_far_off_is_no_start_for_the_next() -> None:
+    """Of this machine a rejected step led one pose to other configurations, from which the accepted values had none."""
+    mechanism, _, measurements = measured("gough_stewart", seed=390)
+    found = calibrate(mechanism, measurements)
+    assert not found.refused
+    assert found.kept["position"] < 2.0 * NOISE
+
+
 def test_wrong_gears_are_found_where_they_may_be_wrong(tmp_path: Path) -> None:
     """A gear of 54 in place of 55, and encoders that turn as little: of a machine otherwise as drawn."""
     drawn, _, measurements = measured("delta", n=40)
