@@ -20,8 +20,8 @@ from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 STATES = 1000
 NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward kinematics begins
 # Bound on the error over the largest number of an answer, for doubles and floats. Where the condition of what is solved
-# (of the limbs twice, as rates and accelerations do, and of the drives, or by inertia of what limbs hold: once in C,
-# and twice more as an allowance for Python's kernels) is above WELL: so many roundings times that.
+# (of the limbs twice, as rates and accelerations do, and of the drives, or of what limbs hold: for the motion space,
+# its rate and the inertia in it) is above WELL: so many roundings times that.
 DOUBLE, SINGLE, WELL, ROUNDINGS = 1e-12, 1e-4, 20.0, 200.0
 MEANINGLESS = 0.1  # bound from which on a state is left out
 DRIVES = ("forward", "inverse_dynamics", "gravity", "margins")  # functions that solve for the drives
