@@ -20,6 +20,7 @@ from pkm_hardware.drivers.driver import Reading
 
 METHODS = SWITCH, STOP, INDEX = "switch", "stop", "index"
 _SLOWER = 0.2  # of the speed, at the second approach of a switch
+_CATCH_UP = 0.25  # of the lag that shows a stop: what a late period may add to the command
 
 
 class HomingError(Exception):
@@ -32,7 +33,7 @@ class AxisHoming:
 
     `direction` (+1 or -1) towards the reference, `speed` [rad/s or m/s], `at`: joint position at the reference,
     `travel`: furthest distance of the search, `back_off`: distance it leaves afterwards. A hard stop shows where the
-    axis lags `lag` behind its command, or its load exceeds `load` [units of the device].
+    axis lags `lag` behind its command, or its load exceeds `load` [units of the device], in two readings in a row.
     """
 
     actuator: int
@@ -65,6 +66,7 @@ class Homing:
         self._targets: Array | None = None  # of all axes, in the device's units
         self._first = True  # the phase has not been observed yet
         self._moved = 0.0  # joint units since the phase began, as commanded
+        self._resisted = False  # so says the reading before: one alone may be wrong
 
     @property
     def done(self) -> bool:
@@ -93,8 +95,9 @@ class Homing:
                 towards = -towards
             if self._phase is _Phase.APPROACHING:
                 speed *= _SLOWER
-            self._targets[axis.actuator] += towards * speed * dt * units[axis.actuator]
-            self._moved += speed * dt
+            step = min(speed * dt, _CATCH_UP * axis.lag)
+            self._targets[axis.actuator] += towards * step * units[axis.actuator]
+            self._moved += step
         return self._targets.copy()
 
     def observe(self, reading: Reading, units: Array) -> None:
@@ -135,6 +138,7 @@ class Homing:
         self._phase = phase
         self._moved = 0.0
         self._first = True
+        self._resisted = False
 
     def _shows(self, axis: AxisHoming, reading: Reading, units: Array) -> bool:
         assert self._targets is not None
@@ -151,4 +155,5 @@ class Homing:
             return False
         lag = abs((self._targets[i] - reading.positions[i]) / units[i])
         loaded = reading.loads is not None and abs(float(reading.loads[i])) > axis.load
-        return bool(lag > axis.lag) or loaded
+        before, self._resisted = self._resisted, bool(lag > axis.lag) or loaded
+        return before and self._resisted

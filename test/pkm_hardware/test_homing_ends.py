@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pkm_hardware.drivers.driver import Reading
+from pkm_hardware.homing import STOP, AxisHoming, Homing
 from pkm_hardware.machine import Lifecycle
 
 from .benches import Bench, DynamixelBench, ODriveBench, wait_until
@@ -96,6 +98,21 @@ def test_a_reading_that_jumps_is_no_stop(bench: Bench) -> None:
     assert not bench.machine.fault, bench.machine.fault
     assert "looks for its reference" in bench.machine.notice
     assert np.abs(bench.machine.read().positions - before).max() < 0.05
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["a reading alone", "a late period alone"])
+def test_one_reading_is_no_stop(late: bool) -> None:
+    """After a late period the axis can have moved as far as a wrong reading says: only the next one refutes it."""
+    axis = AxisHoming(0, "slider", STOP, -1, speed=0.05, at=0.0, travel=0.4, lag=0.02)
+    homing, units, place = Homing([axis]), np.ones(1), np.full(1, 0.3)
+    for k in range(200):
+        strange = k == 50
+        targets = homing.targets(place, units, 1.0 if late and strange else 0.01)
+        homing.observe(Reading(place + (0.1 if strange and not late else 0.0), 0.01 * k), units)
+        place = np.maximum(targets, 0.25)
+        if "backs off" in homing.doing:
+            break
+    assert homing.found[axis] == 0.25
 
 
 def test_it_waits_while_no_reading_comes(bench: Bench) -> None:
