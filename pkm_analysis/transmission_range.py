@@ -252,13 +252,12 @@ def _answers(t: Transmission, q: Array, axes: tuple[Array, ...]) -> Transmission
     """Answers at positions (n, joints), and at home."""
     q = np.concatenate([q, t.home[None]])
     s = t.at(q)
-    actuators = t.actuators_of(s)
     speeds = np.array([t.motors[name].speed for name in t.actuators])
-    J = t.jacobian_of(s)
     with np.errstate(divide="ignore", invalid="ignore"):
-        alone = (speeds[:, None] / np.abs(J)).min(axis=1)
+        alone = (speeds[:, None] / np.abs(s.jacobian)).min(axis=1)
+    closed, gap = s.linkage.status == Status.CONVERGED, float(np.nanmax(s.linkage.gap))
     return TransmissionRange(
-        t, q, axes, s.status == Status.CONVERGED, actuators, J, t.margin_of(s), float(np.nanmax(s.gap)),
+        t, q, axes, closed, s.actuators, s.jacobian, s.margin, gap,
         t.armature(q), t.armature(q, linkage=False), t.effort_alone(q), alone,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,9 +115,11 @@ class Transmission(Describable):
 
     # -- positions, speeds ----------------------------------------------------------------------------------------
 
-    def at(self, q: Array, speed: Array | None = None, *, near: Array | None = None) -> Solved:
+    def at(self, q: Array, speed: Array | None = None, *, near: Array | None = None) -> SolvedTransmission:
         """The linkage at positions (k, n), solved once, from home or `near`, positions of all joints in `linkage`."""
-        return self.linkage.at(self._of_joints(q), None if speed is None else self._of_joints(speed), near=near)
+        s = self.linkage.at(self._of_joints(q), None if speed is None else self._of_joints(speed), near=near)
+        at, changes = self._rows, None if s.changes is None else s.changes[:, self._rows]
+        return SolvedTransmission(self, s, s.q[:, at], s.K[:, at], changes)
 
     def _of_joints(self, values: Array) -> Array:
         return as_rows(values, len(self.joints), f"joints {', '.join(self.joints)}")[0]
@@ -125,96 +127,50 @@ class Transmission(Describable):
     def _of_actuators(self, values: Array) -> Array:
         return as_rows(values, len(self.actuators), f"actuators {', '.join(self.actuators)}")[0]
 
-    def actuators_of(self, solved: Solved) -> Array:
-        """Positions of the actuators (k, m) of what was solved before."""
-        return np.asarray(solved.q[:, self._rows])
-
-    def jacobian_of(self, solved: Solved) -> Array:
-        """Jacobians (k, m, n) of what was solved before."""
-        return np.asarray(solved.K[:, self._rows])
-
-    def margin_of(self, solved: Solved) -> Array:
-        """How far (k,) from a fold, of what was solved before: 1 at best, through zero where something folds.
-
-        The least of the loops', where a motor loses the joints, and, with enough motors, of the Jacobian's, where the
-        motors lose the joints: negative beyond that, and in proportion to the ratios where these are below home's.
-        """
-        J = self.jacobian_of(solved)
-        m, n = J.shape[1:]
-        if m < n:
-            return solved.margin
-        at_home = self._home_jacobian
-        good = np.isfinite(J).all(axis=(1, 2))
-        scaled = J[good] / np.linalg.norm(at_home, axis=1)[:, None]
-        sizes = np.maximum(np.linalg.svd(scaled, compute_uv=False), 1e-150)
-        # a single ratio is always as regular as can be: it is small beside home's where the motor loses the joint
-        size = np.maximum(np.linalg.norm(sizes, axis=1), np.sqrt(n))
-        side = np.linalg.slogdet(scaled)[0] * np.linalg.slogdet(at_home)[0] if m == n else 1.0  # no overflow
-        found = np.full(len(J), np.nan)
-        found[good] = np.minimum(solved.margin[good], side * n / (size * np.linalg.norm(1.0 / sizes, axis=1)))
-        return found
-
-    def status_of(self, solved: Solved) -> NDArray[np.int64]:
-        """Statuses (k,) of what was solved before: SINGULAR also where loops close and the motors lose the joints."""
-        lost = (solved.status == Status.CONVERGED) & ~is_regular.py_func(np.abs(self.margin_of(solved)))
-        return np.where(lost, int(Status.SINGULAR), solved.status)
-
-    def _inverse_of(self, solved: Solved) -> Array:
-        """Rates of the joints per rate of each actuator (k, n, m), of redundant ones the least; NaN as `status_of`."""
-        J, good = self.jacobian_of(solved), self.status_of(solved) == Status.CONVERGED
-        found = np.full((len(J), J.shape[2], J.shape[1]), np.nan)
-        found[good] = np.linalg.pinv(J[good])
-        return found
-
     @cached_property
-    def _home_jacobian(self) -> Array:
+    def home_jacobian(self) -> Array:
+        """The Jacobian (m, n) at home."""
         return self.jacobian(self.home)
 
     def jacobian(self, q: Array) -> Array:
         """Rates of the actuators per rate of each joint (..., m, n)."""
-        return _like(q, self.jacobian_of(self.at(q)))
+        return _like(q, self.at(q).jacobian)
 
     def jacobian_rate(self, q: Array, speed: Array) -> Array:
         """How the Jacobian changes (..., m, n) while the joints move at a speed (..., n)."""
-        changing = self.at(q, speed).changes
-        assert changing is not None
-        return _like(q, changing[:, self._rows])
+        return _like(q, self.at(q, speed).changes)
 
     def to_actuators(self, q: Array) -> Array:
         """Positions of the actuators (..., m) [rad or m], turns within half a turn of home."""
-        return _like(q, self.actuators_of(self.at(q)))
+        return _like(q, self.at(q).actuators)
 
     def to_actuator_motion(self, q: Array, velocity: Array, acceleration: Array | None = None) -> Motion:
         """Positions, velocities and accelerations of the actuators, from those of the joints."""
         v = self._of_joints(velocity)
         s = self.at(q, v)
-        assert s.changes is not None
-        J, dJ = self.jacobian_of(s), s.changes[:, self._rows]
-        a = None if acceleration is None else _like(q, _times(J, self._of_joints(acceleration)) + _times(dJ, v))
-        return Motion(_like(q, self.actuators_of(s)), _like(q, _times(J, v)), a)
+        a = None
+        if acceleration is not None:
+            a = _like(q, _times(s.jacobian, self._of_joints(acceleration)) + _times(s.changes, v))
+        return Motion(_like(q, s.actuators), _like(q, _times(s.jacobian, v)), a)
 
     def to_joints(self, actuators: Array, *, near: Array | None = None) -> Array:
         """Positions of the joints (..., n), from those of one actuator per joint, by a way from home or `near` (n,)."""
-        back, s = self._from_actuators(actuators, near)
+        back, start = self._back, None
+        if near is not None:
+            joints = dict(zip(self.linkage.names, self.at(near).linkage.q[0], strict=True))
+            start = np.array([joints[name] for name in back.names])
+        s = back.at(self._of_actuators(actuators), near=start)
         return _like(actuators, s.q[:, [back.names.index(name) for name in self.joints]])
 
     def to_joint_motion(self, actuators: Array, velocity: Array, acceleration: Array | None = None) -> Motion:
         """Positions, velocities and accelerations of the joints, from those of the actuators."""
         q = self.to_joints(actuators)
-        back = self._inverse_of(self.at(q))
+        back = self.at(q).inverse
         v = _times(back, self._of_actuators(velocity))
         a = None
         if acceleration is not None:
-            a = _like(q, _times(back, self._of_actuators(acceleration) - _times(_rows3(self.jacobian_rate(q, v)), v)))
+            a = _like(q, _times(back, self._of_actuators(acceleration) - _times(self.at(q, v).changes, v)))
         return Motion(q, _like(q, v), a)
-
-    def _from_actuators(self, actuators: Array, near: Array | None) -> tuple[Linkage, Solved]:
-        back = self._back
-        start = None
-        if near is not None:
-            joints = dict(zip(self.linkage.names, self.at(near).q[0], strict=True))
-            start = np.array([joints[name] for name in back.names])
-        return back, back.at(self._of_actuators(actuators), near=start)
 
     @cached_property
     def _back(self) -> Linkage:
@@ -224,21 +180,21 @@ class Transmission(Describable):
 
     def to_joint_efforts(self, q: Array, actuator_efforts: Array) -> Array:
         """Efforts at the joints (..., n) that efforts of the actuators (..., m) make, friction and inertia aside."""
-        return _like(q, _times(np.swapaxes(self.jacobian_of(self.at(q)), 1, 2), self._of_actuators(actuator_efforts)))
+        return _like(q, _times(np.swapaxes(self.at(q).jacobian, 1, 2), self._of_actuators(actuator_efforts)))
 
     def to_actuator_efforts(self, q: Array, joint_efforts: Array) -> Array:
         """Efforts of the actuators (..., m) that make efforts at the joints (..., n), the least; NaN at dead points."""
-        turned = np.swapaxes(self._inverse_of(self.at(q)), 1, 2)
+        turned = np.swapaxes(self.at(q).inverse, 1, 2)
         return _like(q, _times(turned, self._of_joints(joint_efforts)))
 
     def effort_limits(self, q: Array, speed: Array | None = None) -> tuple[Array, Array]:
         """Least and largest effort of each actuator (k, m) at positions (k, n) and speeds of the joints."""
-        v = np.zeros((len(self._of_joints(q)), len(self.actuators))) if speed is None else self._speeds(q, speed)
+        if speed is None:
+            v = np.zeros((len(self._of_joints(q)), len(self.actuators)))
+        else:
+            v = _times(self.at(q).jacobian, self._of_joints(speed))
         pairs = [self.motors[name].bounds(v[:, k]) for k, name in enumerate(self.actuators)]
         return np.stack([low for low, _ in pairs], axis=1), np.stack([high for _, high in pairs], axis=1)
-
-    def _speeds(self, q: Array, speed: Array) -> Array:
-        return _times(self.jacobian_of(self.at(q)), self._of_joints(speed))
 
     def effort_polygon(self, q: Array, speed: Array | None = None) -> Array:
         """What the joints can exert at one position (n,) and speed: vertices (k, n), anticlockwise where n is 2.
@@ -249,16 +205,14 @@ class Transmission(Describable):
         if len(q) != 1:
             raise ShapeError(f"a polygon is at one position ({len(self.joints)},), got {len(q)}: ask at each")
         low, high = self.effort_limits(q, speed)
-        if not np.isfinite([low, high]).all():
+        sizes = zip(self.actuators, high[0] - low[0], strict=True)
+        if endless := [name for name, size in sizes if not np.isfinite(size)]:
             raise LinkageError(
-                f"the effort limit of {self._unlimited()} is unknown: give motors={{name: MotorLine(...)}}"
+                f"the effort limit of {', '.join(endless)} is unknown: give motors={{name: MotorLine(...)}}"
             )
         corners = np.stack(np.meshgrid(*zip(low[0], high[0], strict=True), indexing="ij"), axis=-1)
         efforts = corners.reshape(-1, len(self.actuators)) @ self.jacobian(q[0])
         return hull(efforts) if len(self.actuators) >= len(self.joints) else efforts
-
-    def _unlimited(self) -> str:
-        return ", ".join(name for name, motor in self.motors.items() if not np.isfinite(motor.effort))
 
     def effort_alone(self, q: Array) -> Array:
         """Largest effort (..., n) of each joint alone, the same both ways; NaN with fewer motors than joints."""
@@ -266,7 +220,7 @@ class Transmission(Describable):
             return np.full(np.shape(q), np.nan)
         limit = np.array([min(self.motors[name].effort, self.motors[name].stall) for name in self.actuators])
         # of redundant actuators as they share with least effort
-        share = np.abs(np.swapaxes(self._inverse_of(self.at(q)), 1, 2))
+        share = np.abs(np.swapaxes(self.at(q).inverse, 1, 2))
         return _like(q, (limit[:, None] / np.maximum(share, 1e-300)).min(axis=1))
 
     def lean(self, q: Array | None = None) -> Callable[[Array, Array, Array, Array], tuple[int, float]]:
@@ -280,7 +234,7 @@ class Transmission(Describable):
             raise LinkageError(
                 f"{len(self.actuators)} motors cannot produce arbitrary efforts at {len(self.joints)} joints"
             )
-        start = None if q is None else self.at(q).q[0]
+        start = None if q is None else self.at(q).linkage.q[0]
         return lean_outputs(self.linkage, self.actuators, start)
 
     # -- inertia, friction, gains -----------------------------------------------------------------------------------
@@ -292,10 +246,10 @@ class Transmission(Describable):
         is beside the way to the joints themselves.
         """
         s = self.at(q)
-        J = self.jacobian_of(s)
+        J = s.jacobian
         M = np.swapaxes(J, 1, 2) @ (self._armatures[:, None] * J)
         if linkage:
-            M = M + self.linkage.inertia(s.q, self._inertia_code)
+            M = M + self.linkage.inertia(s.linkage.q, self._inertia_code)
         return _like(q, M)
 
     @cached_property
@@ -323,8 +277,8 @@ class Transmission(Describable):
 
     def friction(self, q: Array, speed: Array | None = None) -> Friction:
         """Friction of motors and passive joints at the joints, Coulomb's against a speed (..., n), else at its most."""
-        s, n = self.at(q), len(self.joints)
-        K = s.K[:, n:]
+        n = len(self.joints)
+        K = self.at(q).linkage.K[:, n:]
         parts = [self.tree.joint_named.get(name) for name in self.linkage.names[n:]]
         d, f = (
             np.array([getattr(one, what, 0.0) for one in parts]) for what in ("viscous_friction", "coulomb_friction")
@@ -338,7 +292,7 @@ class Transmission(Describable):
 
     def gains(self, q: Array, kp_motor: Array, kd_motor: Array) -> tuple[Array, Array]:
         """Stiffness and damping (..., n, n) at the joints by gains of the motors, without the geometric stiffness."""
-        J = self.jacobian_of(self.at(q))
+        J = self.at(q).jacobian
         return _through(q, kp_motor, J), _through(q, kd_motor, J)
 
     def motor_gains(self, q: Array, kp_joint: Array, kd_joint: Array) -> tuple[Array, Array]:
@@ -346,8 +300,56 @@ class Transmission(Describable):
 
         Off the diagonal they couple the motors; drives that know only their own position have the diagonal alone.
         """
-        back = self._inverse_of(self.at(q))
+        back = self.at(q).inverse
         return _through(q, kp_joint, back), _through(q, kd_joint, back)
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedTransmission:
+    """A transmission at k positions of its joints, solved once; `linkage` has all joints there."""
+
+    transmission: Transmission
+    linkage: Solved
+    actuators: Array  # (k, m) positions
+    jacobian: Array  # (k, m, n) rates of the actuators per rate of each joint
+    changes: Any  # (k, m, n) the Jacobian's rate, where speeds were given, else None
+
+    @cached_property
+    def margin(self) -> Array:
+        """How far (k,) from a fold: 1 at best, through zero where something folds.
+
+        The least of the loops', where a motor loses the joints, and, with enough motors, of the Jacobian's, where the
+        motors lose the joints: negative beyond that, and in proportion to the ratios where these are below home's.
+        """
+        J = self.jacobian
+        m, n = J.shape[1:]
+        if m < n:
+            return self.linkage.margin
+        at_home = self.transmission.home_jacobian
+        good = np.isfinite(J).all(axis=(1, 2))
+        scaled = J[good] / np.linalg.norm(at_home, axis=1)[:, None]
+        sizes = np.maximum(np.linalg.svd(scaled, compute_uv=False), 1e-150)
+        # a single ratio is always as regular as can be: it is small beside home's where the motor loses the joint
+        size = np.maximum(np.linalg.norm(sizes, axis=1), np.sqrt(n))
+        side = np.linalg.slogdet(scaled)[0] * np.linalg.slogdet(at_home)[0] if m == n else 1.0  # no overflow
+        found = np.full(len(J), np.nan)
+        found[good] = np.minimum(self.linkage.margin[good], side * n / (size * np.linalg.norm(1.0 / sizes, axis=1)))
+        return found
+
+    @cached_property
+    def status(self) -> NDArray[np.int64]:
+        """Statuses (k,): those of the linkage, and SINGULAR where its loops close and the motors lose the joints."""
+        status = self.linkage.status
+        lost = (status == Status.CONVERGED) & ~is_regular.py_func(np.abs(self.margin))
+        return np.where(lost, int(Status.SINGULAR), status)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """Rates of the joints per rate of each actuator (k, n, m), of redundant ones the least; NaN as `status`."""
+        J, good = self.jacobian, self.status == Status.CONVERGED
+        found = np.full((len(J), J.shape[2], J.shape[1]), np.nan)
+        found[good] = np.linalg.pinv(J[good])
+        return found
 
 
 def hull(points: Array) -> Array:
@@ -363,10 +365,6 @@ def hull(points: Array) -> Array:
         along = points @ ways[0]
         return np.asarray(points[[along.argmin(), along.argmax()]])
     return np.asarray(points[ConvexHull(points if rank == n else points @ ways[:rank].T).vertices])
-
-
-def _rows3(matrices: Array) -> Array:
-    return matrices.reshape(-1, *matrices.shape[-2:])
 
 
 def _like(q: Array, found: Array) -> Array:

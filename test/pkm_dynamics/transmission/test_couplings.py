@@ -90,9 +90,9 @@ def test_a_dead_point_has_no_efforts() -> None:
     text = f'<robot name="r"><link name="base"/>{joints}<coupling name="tie">{tie}</coupling></robot>'
     t, q = Transmission(load_model(text), ["knee"], ["cam"]), np.array([[-0.4], [-0.5], [-0.6]])
     s, one = t.at(q), np.ones((3, 1))
-    assert s.status.tolist() == [Status.CONVERGED] * 3
-    assert t.status_of(s).tolist() == [Status.CONVERGED, Status.SINGULAR, Status.CONVERGED]
-    np.testing.assert_allclose(t.margin_of(s), [0.2, 0.0, -0.2], atol=1e-12)
+    assert s.linkage.status.tolist() == [Status.CONVERGED] * 3
+    assert s.status.tolist() == [Status.CONVERGED, Status.SINGULAR, Status.CONVERGED]
+    np.testing.assert_allclose(s.margin, [0.2, 0.0, -0.2], atol=1e-12)
     np.testing.assert_allclose(t.to_actuator_efforts(q, one).ravel(), [5.0, np.nan, -5.0])
     np.testing.assert_allclose(t.to_joint_efforts(q, one).ravel(), [0.2, 0.0, -0.2], atol=1e-12)
     assert np.isnan(t.motor_gains(q, [1.0], [1.0])[0]).ravel().tolist() == [False, True, False]

@@ -226,7 +226,7 @@ def test_margins_pass_through_zero_where_the_motors_lose_the_joint() -> None:
     knee = Transmission(load_model(BIPED), ["left_knee"])
     q = np.linspace(0.0, 2.6, 100)[:, None]
     s = knee.at(q)
-    margin = knee.margin_of(s)[s.status == Status.CONVERGED]
+    margin = s.margin[s.linkage.status == Status.CONVERGED]
     assert margin[0] > 0.1
     assert (margin < 0.0).any() or margin.min() < 0.05
 
@@ -242,8 +242,8 @@ def test_one_motors_margin_nears_zero_before_it_loses_the_joint(tmp_path: Path) 
     )
     t = Transmission(load_model(file), ["rocker"], ["motor"])
     s = t.at(np.linspace(0.0, 2.2, 400)[:, None])
-    assert (s.status == Status.CONVERGED).all()
-    margin, ratio = t.margin_of(s), t.jacobian_of(s)[:, 0, 0]
+    assert (s.linkage.status == Status.CONVERGED).all()
+    margin, ratio = s.margin, s.jacobian[:, 0, 0]
     lost = int(np.flatnonzero(np.diff(np.sign(ratio)))[0])
     assert margin[0] > 0.1
     assert np.abs(margin[lost : lost + 2]).max() < 0.05
