@@ -357,17 +357,19 @@ def _checked(times: ArrayLike) -> Array:
 def _loads(load: LoadFunction | None, n_actuated: int) -> Load:
     """The user's function with its answers as arrays; zeros where there is none."""
     idle = np.zeros(n_actuated), np.zeros(6)
-    expected = f"expected a pair, the efforts of shape ({n_actuated},) and the external wrench of shape (6,)"
+    expected = f"a pair, the efforts of shape ({n_actuated},) and the external wrench of shape (6,)"
 
     def loads(t: float, at: Array, moving: Array) -> tuple[Array, Array]:
         if load is None:
             return idle
         given: Any = load(t, at, moving)
         if not isinstance(given, tuple | list) or len(given) != 2:
-            raise PkmError(f"load: {expected}, got {_in_words(given)}")
+            raise PkmError(f"load: expected {expected}, got {_in_words(given)}")
         effort, wrench = (numbers(value, expected, "load") for value in given)
         if effort.shape != (n_actuated,) or wrench.shape != (6,):
-            raise PkmError(f"load: {expected}, got shapes {np.shape(given[0])} and {np.shape(given[1])}")
+            raise PkmError(f"load: expected {expected}, got shapes {np.shape(given[0])} and {np.shape(given[1])}")
+        if not (np.isfinite(effort).all() and np.isfinite(wrench).all()):
+            raise PkmError(f"load: not finite at {t:.6g} s")
         return effort, wrench
 
     return loads

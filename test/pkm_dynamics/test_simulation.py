@@ -249,5 +249,7 @@ def test_a_load_is_a_pair_of_efforts_and_a_wrench(name):
     for given in wrong:
         with pytest.raises(PkmError, match=rf"load: expected a pair, the efforts of shape \({m},\) and .* \(6,\)"):
             simulate(dynamics, k.home, np.zeros(6), [0.0, 1e-3], lambda *_, given=given: given)
+    with pytest.raises(PkmError, match="load: not finite at 0 s"):
+        simulate(dynamics, k.home, np.zeros(6), [0.0, 1e-3], lambda *_: (np.full(m, np.nan), wrench))
     for given in ((efforts, wrench), [list(efforts), list(wrench)]):
         assert simulate(dynamics, k.home, np.zeros(6), [0.0, 1e-3], lambda *_, given=given: given).ok.all()
