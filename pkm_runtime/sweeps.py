@@ -233,16 +233,22 @@ class Cluster:
         self._pickle = optional_library("cloudpickle", PACKAGE, PURPOSE)
         self.address = address
         self._sent: deque[tuple[Any, bytes]] = deque(maxlen=_SENT)
-        logging.getLogger("distributed.client").addFilter(_is_no_traceback)
+        for name in ("client", "protocol.core"):
+            logging.getLogger(f"distributed.{name}").addFilter(_is_no_traceback)
         about, remedy = f"scheduler {address}", "start one: dask scheduler"
         try:
             with progress(f"waiting for the {about}, {_ANSWERS_WITHIN:g} s at most"):
                 answers = _answers_as_dask(address)
             if not answers:
                 raise UsageError(about, "the program at this address is not a Dask scheduler", remedy)
-            self._client = distributed.Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
-        except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
-            raise UsageError(about, "there is no answer", remedy) from error
+            self._client = distributed.Client.__new__(distributed.Client)
+            self._client.__init__(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
+        except UsageError:
+            raise
+        except Exception as error:  # whatever Dask's client makes of what it hears
+            if hasattr(self, "_client"):  # else its end waits for twice as long, and shows a traceback
+                self._client.status = "closed"
+            raise UsageError(about, "there is no answer that a Dask scheduler gives", remedy) from error
 
     @property
     def cores(self) -> int:
@@ -330,7 +336,7 @@ def _add(seal: Any, part: Any) -> None:
 
 
 def _is_no_traceback(record: logging.LogRecord) -> bool:
-    """Whether a record of Dask's client is to be shown: what it raises is reported as an error of the sweep."""
+    """Whether a record of Dask is to be shown: what its client raises is reported as an error of the sweep."""
     return record.exc_info is None
 
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import gc
 import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +19,9 @@ from pkm_runtime import sweeps
 from pkm_runtime.errors import UsageError
 from pkm_runtime.sweeps import Sweeps
 
-PATIENCE = 3.0  # s
+pytest.importorskip("distributed")  # which takes long on a busy computer
+
+PATIENCE = 1.0  # s
 
 
 @contextlib.contextmanager
@@ -87,5 +92,42 @@ def test_what_is_no_scheduler_is_refused_in_time(
 )
 def test_where_nobody_listens(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeps, "_ANSWERS_WITHIN", PATIENCE)
-    with pytest.raises(UsageError, match="there is no answer"):
+    with pytest.raises(UsageError, match="there is no answer that a Dask scheduler gives"):
         Sweeps(scheduler=address)
+
+
+def greeting() -> bytes:
+    """What a scheduler says first."""
+    from distributed.comm.utils import to_frames
+
+    says = asyncio.run(to_frames({"compression": None, "python": (3, 11), "pickle-protocol": 5}))
+    sizes = [len(says), *(len(frame) for frame in says)]
+    body = struct.pack(f"<{len(sizes)}Q", *sizes) + b"".join(map(bytes, says))
+    return struct.pack("<Q", len(body)) + body
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(lambda there: None, id="nothing"),
+        pytest.param(lambda there: there.sendall((2**62).to_bytes(8, "little")), id="a huge message"),
+        pytest.param(noise, id="noise"),
+    ],
+)
+def test_what_greets_as_a_scheduler_and_then_fails_is_one_error(
+    after: Callable[[socket.socket], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the client is thrown away: closing it would wait again, and show a traceback."""
+    monkeypatch.setattr(sweeps, "_ANSWERS_WITHIN", PATIENCE)
+    hello = greeting()
+
+    def says(there: socket.socket) -> None:
+        there.sendall(hello)
+        after(there)
+
+    began = time.monotonic()
+    with listening(says) as address:
+        with pytest.raises(UsageError, match="there is no answer that a Dask scheduler gives"):
+            Sweeps(scheduler=address)
+        gc.collect()
+    assert time.monotonic() - began < PATIENCE + 5.0
