@@ -55,21 +55,13 @@ class Configuration(ExplainedSolution):
     mode: int | None  # working mode asked for, None for home's or the nearest to a seed
     label: str
     seeded: bool
-
-    @classmethod
-    def known(
-        cls, engine: Engine, poses: Array, shape: tuple[int, ...], found: Solved, label: str, mode: int | None = None
-    ) -> Configuration:
-        """The configuration at rows of poses (n, 7) that is solved already."""
-        one = cls(engine, poses, shape, near(found.q, len(poses), SOLVED), mode, label, False)
-        one.__dict__["_known"] = found
-        return one
+    _known: Solved | None  # once it is solved
 
     # -- solved once ------------------------------------------------------------------------------------------------
 
     def solved(self, twists: Array = NO_RATES, accelerations: Array = NO_RATES, jacobian: bool = False) -> Solved:
         """Rows of the solution; with rates for twists and accelerations (n, 6), or the inverse Jacobian, if asked."""
-        e, known = self.engine, self.__dict__.get("_known")
+        e, known = self.engine, self._known
         if known is None:
             rates = (twists, accelerations, jacobian) if e.constant_space else ()
             known = e.positions.solve(self.poses, self.choice, *rates)
@@ -85,14 +77,16 @@ class Configuration(ExplainedSolution):
             self.__dict__["_known"] = known
             if e.constant_space:
                 return known
-        if twists is not NO_RATES or (jacobian and not known.jacobian.shape[1]):
+        if twists is not NO_RATES:
             return e.positions.more(self.poses, known, twists, accelerations, jacobian)
+        if jacobian and not known.jacobian.shape[1]:
+            known = self.__dict__["_known"] = e.positions.more(self.poses, known, NO_RATES, NO_RATES, jacobian)
         return known
 
     @property
     def is_solved(self) -> bool:
         """False until something is asked of it."""
-        return "_known" in self.__dict__
+        return self._known is not None
 
     @property
     def placed(self) -> Choice:
@@ -103,10 +97,8 @@ class Configuration(ExplainedSolution):
         """Some of the configurations, by a slice or numbers of flat rows, with leading axes `shape` if it is given."""
         poses = self.poses[at]
         shape = (len(poses),) if shape is None else shape
-        part = type(self)(self.engine, poses, shape, self.choice.rows(at), self.mode, self.label, self.seeded)
-        if self.is_solved:
-            part.__dict__["_known"] = self.solved().rows(at)
-        return part
+        known = None if self._known is None else self._known.rows(at)
+        return type(self)(self.engine, poses, shape, self.choice.rows(at), self.mode, self.label, self.seeded, known)
 
     # -- positions --------------------------------------------------------------------------------------------------
 
@@ -145,7 +137,7 @@ class Configuration(ExplainedSolution):
     @property
     def condition(self) -> Array:
         """Reciprocal condition (...,) of the worst limb's equations (`kernels/regularity.py`); 0 where singular."""
-        solved = self._with_jacobian
+        solved = self.solved(jacobian=True)
         return shaped(np.where(closes(solved.status), solved.regularity, 0.0), self.shape)
 
     @property
@@ -160,10 +152,6 @@ class Configuration(ExplainedSolution):
 
     # -- Jacobians --------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _with_jacobian(self) -> Solved:
-        return self.solved(jacobian=True)
-
     @property
     def inverse_jacobian(self) -> Array:
         """Actuated joint rates per platform twist: (..., n_actuated, 6) [rad/s, m/s] per [m/s, rad/s], base frame.
@@ -171,7 +159,7 @@ class Configuration(ExplainedSolution):
         Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where it is not
         regular.
         """
-        return shaped(self._with_jacobian.jacobian, self.shape)
+        return shaped(self.solved(jacobian=True).jacobian, self.shape)
 
     @property
     def task_jacobian(self) -> Array:
@@ -196,23 +184,19 @@ class Configuration(ExplainedSolution):
         K = self.inverse_jacobian @ self.subspace
         return np.concatenate([K, self.redundant_jacobian], axis=-1) if self.engine.redundant_names else K
 
-    @property
+    @cached_property
     def redundant_jacobian(self) -> Array:
         """Actuated rates per rate of each redundant joint, the platform at rest: (..., n_actuated, r), r mostly 0."""
-        return shaped(self._redundant_jacobian, self.shape)
-
-    @cached_property
-    def _redundant_jacobian(self) -> Array:
         if not self.engine.redundant_names:
-            return np.empty((len(self.poses), len(self.engine.actuated_names), 0))
+            return np.empty((*self.shape, len(self.engine.actuated_names), 0))
         solved = self.solved()
-        return coordinates_of(self.engine).redundant_jacobian(solved.q, self.poses, solved.status)
+        return shaped(coordinates_of(self.engine).redundant_jacobian(solved.q, self.poses, solved.status), self.shape)
 
     @property
     def forward_jacobian(self) -> Array:
         """Platform twist per actuated joint rates: (..., 6, n_actuated), base frame; NaN at a type 2 singularity."""
-        S, K = self._spaces_at_rest, self.uniform_jacobian  # drives have units of their own only if none is redundant
-        units = self.engine.drive_units
+        S, K = self.subspace.reshape(-1, 6, self.engine.mobility), self.uniform_jacobian
+        units = self.engine.drive_units  # of their own only if none is redundant
         U, values, Vt = np.linalg.svd(np.nan_to_num(units[:, None] * K), full_matrices=False)
         regular = (conditions(values, K.shape[2]) > SINGULAR_BELOW) & np.isfinite(K).all(axis=(1, 2))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -220,14 +204,10 @@ class Configuration(ExplainedSolution):
         J = per_unit_speed(S, S, self.engine.characteristic_length) @ per_unit[:, : S.shape[2]]
         return shaped(np.where(regular[:, None, None], J, np.nan), self.shape)
 
-    @property
+    @cached_property
     def subspace(self) -> Array:
         """Basis (..., 6, mobility) of the platform's possible twists, base frame; NaN where there is none."""
-        return self._spaces_at_rest.reshape(*self.shape, 6, self.engine.mobility)
-
-    @cached_property
-    def _spaces_at_rest(self) -> Array:
-        return self.spaces()[0]
+        return self.spaces()[0].reshape(*self.shape, 6, self.engine.mobility)
 
     def spaces(self, twists: Array | None = None) -> tuple[Array, Array]:
         """Bases (n, 6, mobility) of the motion spaces, and the accelerations (n, 6) that twists (n, 6) impose."""
@@ -237,11 +217,12 @@ class Configuration(ExplainedSolution):
     @property
     def uniform_jacobian(self) -> Array:
         """Actuated joint rates per unit speed in the motion space (n, n_actuated, mobility); then redundant joints'."""
-        spaces = self._spaces_at_rest
-        K = per_unit_speed(self._with_jacobian.jacobian @ spaces, spaces, self.engine.characteristic_length)
-        if not self.engine.redundant_names:
+        e, spaces = self.engine, self.subspace.reshape(-1, 6, self.engine.mobility)
+        K = per_unit_speed(self.solved(jacobian=True).jacobian @ spaces, spaces, e.characteristic_length)
+        if not e.redundant_names:
             return K
-        return np.concatenate([K, self._redundant_jacobian / coordinates_of(self.engine).redundant_units], axis=2)
+        beside = self.redundant_jacobian.reshape(*K.shape[:2], len(e.redundant_names))
+        return np.concatenate([K, beside / coordinates_of(e).redundant_units], axis=2)
 
     # -- singularities ----------------------------------------------------------------------------------------------
 
@@ -286,7 +267,7 @@ class Configuration(ExplainedSolution):
         """
         e = self.engine
         if e.redundant_names:
-            return self._redundant_motion(twist, acceleration)
+            return _redundant_motion(self, twist, acceleration)
         twists, accelerations = e.inputs.rates(twist, acceleration, len(self.poses))
         if e.constant_space:
             astray = e.spaces.outside(twists) | e.spaces.outside(accelerations)
@@ -309,18 +290,12 @@ class Configuration(ExplainedSolution):
         parts = [shaped(rows, self.shape) for rows in (qd, qdd, status, solved.regularity)]
         return Motion(self, *parts)
 
-    def _redundant_motion(self, twist: ArrayLike, acceleration: ArrayLike | None) -> Motion:
-        solved, at = self.solved(), coordinates_of(self.engine)
-        rates = [at.rows(x, len(self.poses), name) for x, name in ((twist, "twist"), (acceleration, "acceleration"))]
-        given = np.where(closes(solved.status) & at.astray(*rates), int(Status.INVALID_INPUT), solved.status)
-        _, qd, qdd, status = at.motions(solved.q, self.poses, given, *rates)
-        return Motion(self, *(shaped(x, self.shape) for x in (qd, qdd, status, self._with_jacobian.regularity)))
-
     def coordinate_rates(self, rates: ArrayLike) -> Array:
         """Platform twist and rates of redundant joints (..., 6 + r) for actuated joint rates; NaN at a singularity."""
-        K, S = self.rows(slice(None)).motion_jacobian, self._spaces_at_rest
+        flat = self.rows(slice(None))
+        K, S = flat.motion_jacobian, flat.subspace
         u = np.full(K.shape[::2], np.nan)
-        known = np.isfinite(self.rows(slice(None)).forward_jacobian).all(axis=(1, 2))
+        known = np.isfinite(flat.forward_jacobian).all(axis=(1, 2))
         given = np.broadcast_to(rows_for(rates, K.shape[1], len(K), "rates"), K.shape[:2])
         u[known] = np.linalg.solve(K[known], given[known][..., None])[..., 0]
         n = S.shape[2]
@@ -434,6 +409,14 @@ class Motion(ExplainedSolution):
             unit = self._unit(name)
             lines.append(f"{name} {number(q)} {unit}, {number(qd)} {unit}/s, {number(qdd)} {unit}/s^2")
         return lines
+
+
+def _redundant_motion(at: Configuration, twist: ArrayLike, acceleration: ArrayLike | None) -> Motion:
+    solved, x = at.solved(jacobian=True), coordinates_of(at.engine)
+    rates = [x.rows(y, len(at.poses), name) for y, name in ((twist, "twist"), (acceleration, "acceleration"))]
+    given = np.where(closes(solved.status) & x.astray(*rates), int(Status.INVALID_INPUT), solved.status)
+    _, qd, qdd, status = x.motions(solved.q, at.poses, given, *rates)
+    return Motion(at, *(shaped(rows, at.shape) for rows in (qd, qdd, status, solved.regularity)))
 
 
 def _invalidate_unverified_modes(choice: Choice, solved: Solved) -> None:

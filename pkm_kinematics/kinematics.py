@@ -22,7 +22,7 @@ from pkm_kinematics.configuration import Configuration, Motion
 from pkm_kinematics.explain import introduction
 from pkm_kinematics.forward.along_path import AssemblyModes, Forward, ForwardSolution, usable_poses
 from pkm_kinematics.forward.graph_tracker import coordinates_of
-from pkm_kinematics.kernels.model_and_data import Choice, Data
+from pkm_kinematics.kernels.model_and_data import SOLVED, Choice, Data, near
 from pkm_kinematics.kernels.path.follow import PoseRows
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve.engine import Engine
@@ -136,7 +136,7 @@ class Kinematics(Describable):
         else:
             choice = self.modes.choose(poses, seed, mode)
         label = self.mode_label(mode) if mode is not None else "home" if seed is None else "nearest"
-        return Configuration(e, poses, shape, choice, mode, label, seed is not None)
+        return Configuration(e, poses, shape, choice, mode, label, seed is not None, None)
 
     def _choose_redundant(self, poses: Array, given: Array | None, seed: ArrayLike | None, mode: int | None) -> Choice:
         """`WorkingModes.choose` with redundant joints at `given` (n, r), else at the seed's or where they follow to."""
@@ -203,8 +203,10 @@ class Kinematics(Describable):
         if self.redundant_names:
             return [self.at_one(pose, mode=mode) for mode in range(self.n_modes)]
         one = self.engine.inputs.one_pose(pose)
-        found = self.modes.solutions(one)
-        return [Configuration.known(self.engine, one[None], (), solved, label, mode) for mode, label, solved in found]
+        return [
+            Configuration(self.engine, one[None], (), near(solved.q, 1, SOLVED), mode, label, False, solved)
+            for mode, label, solved in self.modes.solutions(one)
+        ]
 
     def forward(self, q: ArrayLike, near: ArrayLike | None = None, seed: ArrayLike | None = None) -> ForwardSolution:
         """Platform poses (..., 7) for actuated joint positions: the assembly mode that continues `near`.

@@ -22,7 +22,7 @@ from pkm_kinematics.batch import BATCH, copied, integer, nans, over_cores
 from pkm_kinematics.configuration import Configuration
 from pkm_kinematics.explain import explain_forward, explain_nearest
 from pkm_kinematics.forward.graph_tracker import coordinates_of
-from pkm_kinematics.kernels.model_and_data import SEEDED, Solved, near, writeable
+from pkm_kinematics.kernels.model_and_data import SEEDED, SOLVED, Solved, near, writeable
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses, follow_row
 from pkm_kinematics.kernels.position.solve_poses import UNIT
@@ -322,7 +322,8 @@ class ForwardSolution(ExplainedSolution):
         found = Solved(
             q, np.empty((n, 0)), np.empty((n, 0)), status, residual, iterations, residual, np.empty((n, 0, 6))
         )
-        return Configuration.known(self._engine, self.pose.reshape(n, 7), shape, found, self.label)
+        choice = near(q, n, SOLVED)
+        return Configuration(self._engine, self.pose.reshape(n, 7), shape, choice, None, self.label, False, found)
 
     @cached_property
     def condition(self) -> Array:
