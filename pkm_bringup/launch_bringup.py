@@ -49,9 +49,9 @@ _PATIENCE = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT
 _ENDS_WITH_PARENT = ("setpriv", "--pdeathsig", "SIGTERM")  # before the command of a node that does not do so by itself
 _MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
 _WATCH = "machine_watch"
-_IDLE = 20.0  # s without processor time, of a process whose node is not there: it hangs
+_IDLE = 20.0  # s, of a process whose node is not there: if it wants no processor for so long, it hangs
 _LOOK_EVERY = 0.5  # s
-_WORK = 0.2  # s of processor time that a process gets in `_IDLE` however busy the computer is, where it wants it
+_WORK = 0.2  # s in `_IDLE` that a process has a processor or waits for one, unless it hangs
 _TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plugins of ros2_control are the machine
 _NAMES = {spec.executable: spec.nodes for spec in (bringup.DESCRIPTION, *bringup.NODES) if spec.needed} | {
     "robot_state_publisher": ("robot_state_publisher",),
@@ -137,7 +137,7 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
 
 async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namespace: str) -> None:
     """End the run where a process hangs before its nodes are there, for which all others would wait."""
-    busy = dict.fromkeys(processes, (0.0, time.monotonic()))  # processor time [s], and since when there was no more
+    busy = dict.fromkeys(processes, (0.0, time.monotonic()))  # what it wanted [s], and since when there was no more
     # a cancelled coroutine would end the launch at once, with all processes left alone
     with _graph() as graph, suppress(asyncio.CancelledError):
         while busy:
@@ -145,11 +145,11 @@ async def _await_nodes(context: LaunchContext, processes: Sequence[Node], namesp
             there = {name for name, space in graph.get_node_names_and_namespaces() if space == namespace}
             for process, (before, since) in list(busy.items()):
                 absent, details = set(_NAMES[process.node_executable]) - there, process.process_details
-                worked = _processor_time(details["pid"]) if details else 0.0
+                wanted = _wanted_time(details["pid"]) if details else 0.0
                 if not absent or process.return_code is not None:
                     del busy[process]
-                elif worked > before + _WORK:
-                    busy[process] = worked, time.monotonic()
+                elif wanted > before + _WORK:
+                    busy[process] = wanted, time.monotonic()
                 elif time.monotonic() - since > _IDLE:
                     if details:  # it hears no gentler signal, for which launch would wait
                         with suppress(ProcessLookupError):
@@ -172,13 +172,16 @@ def _graph() -> Iterator[rclpy.node.Node]:
         rclpy.shutdown(context=context)
 
 
-def _processor_time(pid: int) -> float:
-    """The processor time that a process has had [s]; endless where it is gone."""
+def _wanted_time(pid: int) -> float:
+    """How long a process has had a processor, or its main thread has waited for one [s]; endless where it is gone."""
+    folder = Path(f"/proc/{pid}")
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        waited = folder / "schedstat"  # not every kernel counts it
+        nanoseconds = int(waited.read_text(encoding="utf-8").split()[1]) if waited.exists() else 0
     except OSError:
         return math.inf
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + 1e-9 * nanoseconds
 
 
 def _ended(name: str, ends: Callable[[int], bool], event: ProcessExited, context: LaunchContext) -> list[Any]:

@@ -361,6 +361,11 @@ class MotionPlayer(Node):
 
     # The end
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether its end may take a while: a motion has begun, whose report is to be drawn."""
+        return self._begun > 0
+
     def at_exit(self) -> None:
         """Report the completed part of a motion that is interrupted; of earlier ones only what is being drawn."""
         run = self._run

@@ -151,16 +151,17 @@ def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None)
 
     Ctrl-C and SIGTERM end first the nodes with their threads, then the context; rclpy's own handling would remove
     the context under the threads. A signal waits for the running callback, which may be compiling kernels: until
-    another comes, a while later, or for five seconds where no node has a method `at_exit` for remaining work. The
-    exit code is 0, or 1 where the end hangs for 30 s: then stderr shows the stacks of all threads. A node ends by
-    itself by setting its `exit_code`. Where `make`, called with a context, is interrupted, its nodes end as others do.
+    another comes, a while later, or for five seconds where no node is `unfinished`. Then each node's `at_exit`, where
+    it has one, does the remaining work, unless somebody insists. The exit code is 0, or 1 where the end hangs for
+    30 s: then stderr shows the stacks of all threads. A node ends by itself by setting its `exit_code`. Where `make`,
+    called with a context, is interrupted, its nodes end as others do.
     """
     stopping: list[float] = []  # when signals came, s
     ending: list[bool] = []  # not empty: nodes are being destroyed, drives off, which nothing interrupts
     nodes: list[Node] = []
 
     def unfinished() -> bool:
-        return any(hasattr(node, "at_exit") for node in nodes)
+        return any(getattr(node, "unfinished", False) for node in nodes)
 
     def stop(number: int, frame: FrameType | None) -> None:
         if not stopping and not unfinished():
@@ -182,17 +183,17 @@ def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None)
         return next((ended for node in nodes if (ended := getattr(node, "exit_code", None)) is not None), None)
 
     try:
-        for node in make():
-            nodes.append(node)
-            node.add_on_set_parameters_callback(partial(_keep_clock, node))
-            executor.add_node(node)
-        while not stopping and code() is None:
-            executor.spin_once(timeout_sec=_LOOK_EVERY)
-        for node in nodes:
-            if stopping and hasattr(node, "at_exit"):
-                node.at_exit()
-    except _SecondInterrupt:
-        pass
+        with contextlib.suppress(_SecondInterrupt):
+            for node in make():
+                nodes.append(node)
+                node.add_on_set_parameters_callback(partial(_keep_clock, node))
+                executor.add_node(node)
+            while not stopping and code() is None:
+                executor.spin_once(timeout_sec=_LOOK_EVERY)
+        with contextlib.suppress(_SecondInterrupt):
+            for node in nodes:
+                if stopping and hasattr(node, "at_exit") and not (ending and unfinished()):
+                    node.at_exit()
     finally:
         ending.append(True)
         faulthandler.dump_traceback_later(_LAST_RESORT, file=2, exit=True)

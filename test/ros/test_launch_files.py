@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import math
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -318,6 +321,31 @@ def test_a_process_that_hangs_before_its_node_is_there_ends_the_launch(
         finally:
             process.kill()  # whose end is waited for
     assert [event.reason.split()[0] for event in told] == ([] if works else ["kinematics"])
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not count waits")
+def test_a_process_that_waits_for_a_processor_does_not_hang() -> None:
+    """Beside others on the same processor it gets next to nothing, and wants all the time."""
+    installed_launch()
+    from pkm_bringup import launch_bringup
+
+    spin = f"import os, sys; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}}); os.nice(int(sys.argv[1]))\n"
+    spin += "print(flush=True)\nwhile True: pass"
+    one, other = (subprocess.Popen([sys.executable, "-c", spin, nice], stdout=subprocess.PIPE) for nice in ("0", "19"))
+    with one, other:
+        try:
+            for process in (one, other):
+                assert process.stdout is not None
+                process.stdout.readline()
+            wanted = launch_bringup._wanted_time(other.pid) + 1.0
+            deadline = time.monotonic() + 20.0  # in which it gets 0.3 s
+            while launch_bringup._wanted_time(other.pid) < wanted:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            one.kill()
+            other.kill()
+    assert launch_bringup._wanted_time(other.pid) == math.inf
 
 
 def test_an_interrupt_before_all_nodes_are_there_lets_them_end() -> None:

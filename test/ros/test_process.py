@@ -135,18 +135,19 @@ def test_a_long_callback_is_interrupted_a_while_after_the_first_signal() -> None
     assert (out, process.returncode) == ("destroyed\n", 0)
 
 
-def test_remaining_work_is_waited_for() -> None:
-    """A report is drawn in a callback, too."""
-    code = NODE.format(work="[time.sleep(0.01) for _ in range(700)]").replace(
-        "    def destroy_node", '    def at_exit(self):\n        print("report", flush=True)\n\n    def destroy_node'
-    )
+@pytest.mark.parametrize("unfinished", [True, False], ids=["report", "kernels"])
+def test_remaining_work_is_waited_for_and_only_that(unfinished: bool) -> None:
+    """A report is drawn in a callback, too; while kernels are compiled nothing has moved yet."""
+    work = "[time.sleep(0.01) for _ in range(700)], print('done', flush=True)"
+    end = f"    unfinished = {unfinished}\n\n    def at_exit(self):\n        print('report', flush=True)\n\n"
+    code = NODE.format(work=work).replace("    def destroy_node", f"{end}    def destroy_node")
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=20.0)
-    assert (out, process.returncode) == ("report\ndestroyed\n", 0)
+    assert (out, process.returncode) == ("done\n" * unfinished + "report\ndestroyed\n", 0)
 
 
 def test_a_node_that_was_made_ends_though_the_next_one_is_interrupted() -> None:
