@@ -16,6 +16,14 @@ _HEAD = """\
 `./pkm COMMAND` in a clone, `pkm COMMAND` where the package is installed. Options of the same name mean the same in
 every command, with the same units and defaults. This page is written by `docs/make_command_line.py`.
 
+| exit status | means |
+|---|---|
+| 0 | done; the answer is yes |
+| 1 | the answer is no (refuted, not usable, no path, limits exceeded), or it failed on the way |
+| 2 | asked wrongly: the command line, a robot or file that cannot be used, a question without an answer |
+| 3 | neither yes nor no: an undecided proof, measurements that do not explain themselves |
+| 130 | interrupted |
+
 | command | does |
 |---|---|
 """

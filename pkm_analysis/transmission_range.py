@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import PICTURES, AnalysisError, check_ending
 from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.grammar import by_default, read_number
-from pkm_description.command_options import add_robot, write_files, write_output
+from pkm_description.command_options import add_robot, write_files, write_output, wrong
 from pkm_description.load import load_model, xacro_arguments
 from pkm_description.mechanism import Array, Joint
 from pkm_description.tree_model import TreeModel
@@ -449,16 +449,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 1 for what cannot be done as asked."""
+    """Entry point: exit status 2 for what cannot be done as asked."""
     given = parser().parse_args(arguments)
     try:
         return _run(given)
-    except PkmError as error:
-        print(f"pkm transmission: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"pkm transmission: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
+    except (PkmError, OSError) as error:
+        return wrong("transmission", error)
 
 
 def _names(text: str) -> tuple[str, ...]:

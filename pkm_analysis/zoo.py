@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError, check_ending
+from pkm_description.command_options import NO, wrong
 from pkm_description.formats.convert import WRITERS
 from pkm_description.joint_geometry import freedoms
 from pkm_description.load import load_mechanism, load_model
@@ -328,18 +329,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 1 where a file is not there; a refusal is an answer."""
+    """Entry point: exit status 1 where a file is not there, 2 for a wrong question; a refusal is an answer."""
     given = parser().parse_args(arguments)
     try:
         if given.report:
             check_ending("report", given.report, (".md",))
         chosen = specimens(given.names, given.table)
-    except PkmError as error:
-        print(f"pkm zoo: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"pkm zoo: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
+    except (PkmError, OSError) as error:
+        return wrong("zoo", error)
     findings, missing = [], 0
     for one in chosen:
         found = Finding(one.name, one.repository, one.commit, one.path)
@@ -358,7 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(text, end="") if given.json == "-" else Path(given.json).write_text(text, encoding="utf-8")
     if given.report:
         given.report.write_text(page(findings), encoding="utf-8")
-    return 1 if missing else 0
+    return NO if missing else 0
 
 
 def _cache() -> Path:

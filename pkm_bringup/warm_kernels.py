@@ -41,6 +41,7 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_control.operator_interface import LAWS
 from pkm_control.robot_loop import build_follower
 from pkm_description import load_mechanism
+from pkm_description.command_options import wrong
 from pkm_description.from_urdf import shared_mechanism
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
@@ -266,7 +267,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 0, 1 where there is no such robot, 2 for a wrong command line."""
+    """Entry point: exit status 0, 2 where there is no such robot."""
     given = parser().parse_args(arguments)
     try:
         with making("building the robot"):
@@ -281,8 +282,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 note_compiled(mechanism.urdf, LAWS[0], SIMULATED)
                 took += sum(warm_kind(name) for name in (KINDS if given.kinds else ()))
     except PkmError as error:
-        print(f"pkm warm: {error}", file=sys.stderr)
-        return 1
+        return wrong("warm", error)
     print(f"kernels ready after {took:.1f} s")
     return 0
 

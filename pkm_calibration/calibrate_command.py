@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pkm_description import load_mechanism
-from pkm_description.command_options import add_robot
+from pkm_description.command_options import OPEN, add_robot, wrong
 from pkm_description.load import xacro_arguments
 from pkm_runtime.errors import PkmError
 from pkm_runtime.json_text import json_text
@@ -20,7 +20,6 @@ from pkm_runtime.progress import progress
 from pkm_runtime.whole_files import write_whole
 
 MCODE = re.compile(r"[#;\s]*(?:echo:)?\s*M665\b", re.IGNORECASE)
-ACCEPTED, REFUSED, UNUSABLE = 0, 3, 2
 EPILOG = """\
 DATA is a CSV file, a row for each pose: the readings of all drives by their names, and what was measured there, as in
 
@@ -49,11 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\npkm calibrate: ended; nothing was written", file=sys.stderr)
         return 130
-    except PkmError as error:
-        print(f"pkm calibrate: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"pkm calibrate: {error.filename}: {error.strerror}", file=sys.stderr)
-    return UNUSABLE
+    except (PkmError, OSError) as error:
+        return wrong("calibrate", error)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -171,7 +167,7 @@ def _plan(given: argparse.Namespace) -> int:
     if found.rank < len(found.parameters):
         lines.append("  ask for more poses, or measure more at each, to know them all")
     print("\n".join(lines), file=sys.stderr)
-    return ACCEPTED
+    return 0
 
 
 def _calibrate(given: argparse.Namespace) -> int:
@@ -226,7 +222,7 @@ def _told(
         print(numbers)
     else:
         print("\n".join([*words, *(f"{what}: {file}" for what, file in files.items() if file)]))
-    return REFUSED if refused else ACCEPTED
+    return OPEN if refused else 0
 
 
 def _calibrate_printer(given: argparse.Namespace) -> int:

@@ -229,13 +229,28 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     stepped = _step_is_wrong(fit, used, width)
     if stepped:
         (reasons if reasons else notes).insert(0, stepped)
+    else:
+        unidentified.append(_setting_of_steps(fit))
+        notes.append(_least_step(fit, (J[used, -1] / width[used]), A, noise * t))
     rms = _root_mean_square(before[used]), _root_mean_square(after[used])
     points, errors, unsure = _bed(printer, x, own * t, spread * 1.96)
     return Calibrated(
-        printer, x, (own * t, spread * 1.96), tuple(unidentified), tuple(outliers), (before, after), found.rank,
-        found.freedoms, noise * width, rms, (points, errors, unsure), _spoken(printer, reasons),
+        printer, x, (own * t, spread * 1.96), _spoken(printer, unidentified), tuple(outliers), (before, after),
+        found.rank, found.freedoms, noise * width, rms, (points, errors, unsure), _spoken(printer, reasons),
         _spoken(printer, notes),
     )  # fmt: skip
+
+
+def _least_step(fit: _Fit, by_step: Array, A: Array, unsure: float) -> str:
+    """Which error of the steps' length these measurements would tell from other parameters, in words."""
+    own = by_step - A @ (np.linalg.pinv(A) @ by_step)
+    share = 100.0 * unsure / max(float(np.linalg.norm(own)), 1e-9) if len(A) > A.shape[1] + 1 else np.inf
+    least = f" of less than {share:.1f} %" if share < 100.0 else ""
+    return f"an error of {_setting_of_steps(fit)}{least} looks like other parameters: these take it up"
+
+
+def _setting_of_steps(fit: _Fit) -> str:
+    return "gear_ratio" if fit.printer.model.kinematics == "rotary_delta" else "rotation_distance"
 
 
 def _without_answer(fit: _Fit, before: Array, reasons: list[str]) -> Calibrated:
@@ -365,11 +380,10 @@ def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
 
 
 def _steps_in_words(fit: _Fit, share: float) -> str:
-    what = "gear_ratio" if fit.printer.model.kinematics == "rotary_delta" else "rotation_distance"
     return (
         f"steps {abs(share):.2f} % {'longer' if share > 0.0 else 'shorter'} than the settings say would explain the "
-        f"measurements: check {what}, microsteps and full_steps_per_rotation first, for a wrong one makes the bed "
-        f"concave or convex whatever else is set"
+        f"measurements: check {_setting_of_steps(fit)}, microsteps and full_steps_per_rotation first, for a "
+        f"wrong one makes the bed concave or convex whatever else is set"
     )
 
 

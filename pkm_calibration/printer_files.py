@@ -337,6 +337,7 @@ SPOKEN = {
     "arm_length and delta_radius": "L and R of M665",
     "rotation_distance, microsteps and full_steps_per_rotation": "the steps per mm of M92",
     "its microsteps and rotation_distance": "these M665 and M666, and its steps per mm",
+    "rotation_distance": "M92",
     ", or measure the printed object of Klipper's Delta_Calibrate": "",
 }
 

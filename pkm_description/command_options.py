@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pkm_runtime.whole_files import write_whole
 ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
 XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value' (pkm check ROBOT --args)"
 _COMMENTS = {".md": "\n<!-- {} -->"} | dict.fromkeys((".c", ".h", ".hpp", ".comp", ".ino"), "/* {} */")
+NO, WRONG, OPEN = 1, 2, 3  # exit statuses: the answer is no, or it failed; asked wrongly; neither yes nor no follows
 CORRECTIONS = "file of corrections: the robot as it was built (pkm calibrate)"
 
 
@@ -53,6 +55,13 @@ def add_output(p: argparse.ArgumentParser, required: bool = False) -> None:
     """Add the output file to a parser."""
     text = "file to write" if required else "file to write; standard output if not given"
     p.add_argument("-o", "--output", required=required, metavar="FILE", help=text)
+
+
+def wrong(command: str, error: Exception, remedy: str = "") -> int:
+    """Print why a command cannot do what it is asked; the exit status of that."""
+    problem = f"{error.filename}: {error.strerror}{remedy}" if isinstance(error, OSError) else error
+    print(f"pkm {command}: {problem}", file=sys.stderr)
+    return WRONG
 
 
 def write_output(text: str, file: str | None) -> None:

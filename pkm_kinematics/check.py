@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.command_options import add_robot
+from pkm_description.command_options import NO, add_robot, wrong
 from pkm_description.description_error import DescriptionError
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.graph import ordered_tree, platform_chain
@@ -506,7 +506,7 @@ def parser() -> argparse.ArgumentParser:
         prog="pkm check",
         description="Check the URDF+ description of a parallel robot and print the results. "
         "Lengths in m, angles in rad, efforts in N or N m.",
-        epilog="Exit status: 0 usable, 1 not usable, 2 wrong command line.",
+        epilog="Exit status: 0 usable, 1 not usable, 2 no such robot, or a wrong command line.",
     )
     add_robot(p)
     p.add_argument("--json", action="store_true", help="print the report as JSON (infinite or undefined: null)")
@@ -520,7 +520,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 0 where every robot can be used, 1 where one cannot."""
+    """Entry point: exit status 0 where the robot can be used, 1 where it cannot, 2 where there is none."""
     command = parser()
     given = command.parse_args(arguments)
     try:
@@ -532,17 +532,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.args:
             print(_arguments_text(path))
             return 0
-        if given.exported:
-            print(compare_exported(load_mechanism(given.robot, xacro_args), given.exported))
-            return 0
+        exported = load_mechanism(given.robot, xacro_args) if given.exported else None
     except DescriptionError as error:  # nothing to be judged
-        print(f"pkm check: {error}", file=sys.stderr)
-        return 1
+        return wrong("check", error)
+    if exported is not None:
+        try:
+            print(compare_exported(exported, given.exported))
+        except DescriptionError as error:
+            print(f"pkm check: {error}", file=sys.stderr)
+            return NO
+        return 0
     phases = ["checking the robot"]
     with making(phases[0], lambda: f"{phases[0]}: {phases[-1]}"):
         report = examine(given.robot, xacro_args, not given.no_modes, phases.append)
     print(json_text(asdict(report)) if given.json else as_text(report, given.all))
-    return 0 if report.usable else 1
+    return 0 if report.usable else NO
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: the exit code of the task; 1 where the robot cannot be used, 2 for a wrong command line."""
+    """Entry point: the exit status of the task, 2 where it cannot be answered."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     task = next((word for word in words[:2] if word in TASKS), None)  # `analyse workspace delta` works as well
     if task is not None:
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = options.parse_args(words)
         if wrong := asked.wrong(given):
             options.error(wrong)
-        return answered(task, given, asked.answer, asked.no_answer)
+        return answered(task, given, asked.answer)
     command = parser()
     if len(words) > 1 and not words[1].startswith("-") and not words[0].startswith("-"):
         hint = nearest(words[1], TASKS, f"choose one of {', '.join(TASKS)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ import pkm_analysis
 from pkm_analysis.analysis_errors import MESHES, PICTURES, AnalysisError, check_ending
 from pkm_analysis.requirements.grammar import check_coordinate, check_name, check_proved, in_si, read_number
 from pkm_description import PkmError, load_mechanism
-from pkm_description.command_options import add_robot
+from pkm_description.command_options import add_robot, wrong
 from pkm_description.load import xacro_arguments
 from pkm_runtime import sweeps as chunks
 from pkm_runtime.json_text import json_text
@@ -64,8 +63,8 @@ def add_output(p: argparse.ArgumentParser) -> None:
     p.add_argument("--report", type=Path, metavar="PAGE", help=text)
 
 
-def answered(word: str, given: argparse.Namespace, answer: Answer, no_answer: int = 1) -> int:
-    """Run a task and print the answer, or what is wrong; the exit status, `no_answer` for a task without one."""
+def answered(word: str, given: argparse.Namespace, answer: Answer) -> int:
+    """Run a task and print the answer, or what is wrong; the exit status."""
     summaries: list[Callable[[], str]] = []
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
@@ -87,12 +86,8 @@ def answered(word: str, given: argparse.Namespace, answer: Answer, no_answer: in
             Path(given.json).parent.mkdir(parents=True, exist_ok=True)
             write_whole(Path(given.json), numbers + "\n")
         page = _page(given, word, found, pictures, numbers) if paged else None
-    except PkmError as error:
-        print(f"pkm analyse{word and ' '}{word}: {error}", file=sys.stderr)
-        return no_answer
-    except OSError as error:
-        print(f"pkm analyse{word and ' '}{word}: {error.filename}: {error.strerror}", file=sys.stderr)
-        return no_answer
+    except (PkmError, OSError) as error:
+        return wrong(f"analyse {word}".strip(), error)
     if given.json == PRINTED:
         print(numbers)
         return found.status
@@ -177,7 +172,7 @@ SHARED: dict[str, Told] = {  # options of several tasks
 }
 CONDITIONS = ("--require --that", "--mode", "--stiffness", "--sensor-error")
 WHERE = ("--vary", "--range", "--hold", *CONDITIONS, "--resolution")
-EXIT = "Exit status: 0 found, 1 there is none, or a question with a fault, 2 wrong command line."
+EXIT = "Exit status: 0 found, 2 where the question has a fault, or no answer."
 
 
 @dataclass(frozen=True)
@@ -198,7 +193,6 @@ class Task:
     either: tuple[str, ...] = ()
     needed: bool = False
     wrong: Callable[[argparse.Namespace], str] = lambda given: ""
-    no_answer: int = 1
 
     def parser(self) -> argparse.ArgumentParser:
         """Its command line."""

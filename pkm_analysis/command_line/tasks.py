@@ -39,6 +39,7 @@ from pkm_analysis.requirements.grammar import (
     read_bound,
     read_number,
 )
+from pkm_description.command_options import NO, OPEN
 from pkm_description.mechanism import Inertial
 from pkm_runtime import sweeps as chunks
 
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from pkm_runtime.sweeps import Sweeps
 
 MANY = 8  # most working modes of `--modes all`
-NO_PATH = EXCEEDED = 3
-REFUTED, NO_ANSWER, UNDECIDED = 1, 2, 3
 
 
 def _wrong_place(given: argparse.Namespace) -> str:
@@ -219,7 +218,7 @@ def _path(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Fo
     proof = [found.prove()] if given.prove and found.found else []
     numbers = {**found.to_dict(), **({"proof": proof[0].to_dict()} if proof else {})}
     lines = [f"  {found.graph.domain.place(point, 4)}" for point in found.waypoints]
-    return Found(analysis.robot.name, "path", [found, *proof], numbers, lines, 0 if found.found else NO_PATH)
+    return Found(analysis.robot.name, "path", [found, *proof], numbers, lines, 0 if found.found else NO)
 
 
 def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
@@ -228,7 +227,7 @@ def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> F
         remedy = "give --tolerances FILE, see errors --help"
         raise AnalysisError(POSE_ERROR, "it needs tolerances, and none are given", remedy)
     found = _proof(given, analysis, sweeps)
-    status = 0 if found.ok else REFUTED if found.refuted else UNDECIDED
+    status = 0 if found.ok else NO if found.refuted else OPEN
     more = _outside(analysis, found) if found.refuted and found.refuted.violated == "inside" else []
     return Found(analysis.robot.name, " and ".join(found.that), [found], more=more, status=status)
 
@@ -306,7 +305,7 @@ def _predict(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) ->
     choices = prediction.choose_drives(found, motors, gears, rest)
     results: list[Any] = [found, choices] if choices else [found]
     numbers |= choices.to_dict() if choices else {}
-    status = EXCEEDED if found.exceeded or hot else 0
+    status = NO if found.exceeded or hot else 0
     return Found(robot.name, "what a motion asks for", results, numbers, lines, status)
 
 
@@ -516,7 +515,7 @@ _EACH = [
             "--to": {**_END, "dest": "end", "required": True},
             "--prove": flag("prove that it is inside and meets no singularity, by intervals"),
         },
-        f"Exit status: 0 found, 1 a question with a fault, 2 wrong command line, {NO_PATH} there is none.",
+        "Exit status: 0 found, 1 there is none, 2 where the question has a fault.",
         "--from X=.. Y=.. --to X=.. Y=.. [options]",
     ),
     Task(
@@ -549,12 +548,11 @@ _EACH = [
             "--most-boxes": {"type": int, "default": MOST_BOXES, "help": f"until undecided (default: {MOST_BOXES})"},
             "--tolerances": file(f"for {POSE_ERROR}: what may be wrong with the machine (YAML)"),
         },
-        f"{_PROOF}\n\nexit code: 0 proved, 1 refuted, 3 undecided, 2 where the question has no answer",
+        f"{_PROOF}\n\nexit status: 0 proved, 1 refuted, 3 undecided, 2 where the question has no answer",
         None,
         ("--box", "--from", "--motion"),
         True,
         lambda given: "a path needs both --from and --to" if (given.start is None) != (given.end is None) else "",
-        NO_ANSWER,
     ),
     Task(
         "predict",
@@ -576,7 +574,7 @@ _EACH = [
         "Times in the motion file are kept, whatever they ask for; without times it is run as fast as limits\n"
         "allow. Tables are CSV: name, continuous [N m], peak [N m], speed [rpm], inertia [kg cm^2] of motors;\n"
         "name, ratio, and efficiency, inertia [kg cm^2], peak [N m], speed [rpm] of gears.\n"
-        f"Exit status: 0 within all limits, {EXCEEDED} beyond some or too hot, 1 no answer, 2 wrong command line.",
+        "Exit status: 0 within all limits, 1 beyond some or too hot, 2 no answer.",
         "MOTION [options]",
         ("--rest", "--cycles-per-minute"),
         wrong=lambda given: "--gears need --motors" if given.gears and not given.motors else "",

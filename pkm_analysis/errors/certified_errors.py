@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
-from pkm_analysis.errors.enclosed_graph import EnclosedGraph, EnclosedRods, rods_of
+from pkm_analysis.errors.enclosed_graph import ROUNDING, EnclosedGraph, EnclosedRods, rods_of
 from pkm_analysis.errors.error_budget import ErrorModel, Machine, grown, plays_of, refuse_redundant_drives
 from pkm_analysis.errors.tolerances import Tolerances
 from pkm_analysis.proof.halving import Proof, Refutation, Search, Settings, Stretch
@@ -35,7 +35,7 @@ from pkm_analysis.proof.matrices import FLOOR, Ball, fixed_point
 from pkm_analysis.requirements.grammar import POSE_ERROR
 from pkm_analysis.requirements.quantity import Quantity, Requirement
 from pkm_description.mechanism import Array
-from pkm_description.rotations import transform_from_pose
+from pkm_description.rotations import skew, transform_from_pose
 from pkm_kinematics.geometric_parameters import GeometricParameters
 from pkm_kinematics.graph_model import GraphModel
 from pkm_kinematics.status import closes
@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 TRIED = 16  # poses of boxes that do not yield, for a counterexample
 GUESSES = 6  # of the radius of an enclosure
 WIDER = 1.3
-FACE = 8  # cells along the side of a cube's face
+FACE = 16  # cells along the side of a cube's face
 COVERED = np.cos(np.sqrt(2.0) / FACE)  # of a vector's length: its part along the nearest of the directions, at least
+AT_ONCE = 64  # directions
 
 
 def _directions() -> Array:
@@ -174,13 +175,13 @@ class _Enclosure:
             return bounds
         states = self.model.at(found.joints[good], self.robot.kinematics.joint_names, poses[good])
         frames = np.array([transform_from_pose(pose) for pose in poses[good]])
-        reach, angle = self._widths(task, centres[good], half[good])
-        ok, q = self._joints_over(states.q, frames, reach, angle)
-        bounds[good[ok]] = self._off(q, frames[ok], reach[ok], angle[ok])
+        reach, turn = self._widths(task, centres[good], half[good])
+        ok, q = self._joints_over(states.q, frames, reach, turn)
+        bounds[good[ok]] = self._off(q, frames[ok], reach[ok], turn[ok])
         return bounds
 
     def _widths(self, task: Any, centres: Array, half: Array) -> tuple[Array, Array]:
-        """By how much the platform moves over each box: in each direction (n, 3) [m], and by an angle (n,) [rad]."""
+        """By how much the platform moves over each box, along (n, 3) [m] and about (n, 3) [rad] each axis."""
         slides = np.array([c.unit == "m" for c in task.all])
         steps = np.zeros((len(centres), 3))
         home = np.array([c.home for c in task.all])
@@ -188,18 +189,19 @@ class _Enclosure:
         for k in np.flatnonzero(slides):
             along = task.poses((home + np.eye(len(home))[k])[None])[0][0, :3] - at_home
             steps += np.abs(along) * np.nan_to_num(half[:, k, None])
-        return steps, np.nan_to_num(half[:, ~slides]).sum(axis=1)
+        return steps, np.repeat(np.nan_to_num(half[:, ~slides]).sum(axis=1, keepdims=True), 3, axis=1)
 
-    def _platform(self, frames: Array, reach: Array, angle: Array) -> tuple[Ball, Ball]:
+    def _platform(self, frames: Array, reach: Array, turn: Array) -> tuple[Ball, Ball]:
+        """Where it is if it moves, and turns by a rotation vector or one after another, by at most so much (n, 3)."""
         R = frames[:, :3, :3]
-        radius = np.abs(R).sum(axis=1, keepdims=True) * angle[:, None, None]
-        turns = Ball(R, np.minimum(np.broadcast_to(radius, R.shape), 2.0 * np.minimum(angle, 1.0)[:, None, None]))
-        return Ball(frames[:, :3, 3], reach), turns
+        second = 0.5 * (turn**2).sum(axis=1)[:, None, None]
+        radius = np.abs(skew(turn)) @ np.abs(R) + second + ROUNDING
+        return Ball(frames[:, :3, 3], reach), Ball(R, np.minimum(radius, 2.0))
 
-    def _joints_over(self, q: Array, frames: Array, reach: Array, angle: Array) -> tuple[Array, Ball]:
+    def _joints_over(self, q: Array, frames: Array, reach: Array, turn: Array) -> tuple[Array, Ball]:
         """Enclosures of the drawing's joint coordinates over boxes of poses, and for which rows (n,) there is one."""
         size = self.model.size
-        motion = np.concatenate((reach, np.repeat(angle[:, None], 3, axis=1)), axis=1)
+        motion = np.concatenate((reach, turn), axis=1)
         still = np.zeros_like(self.shifts)
         radius = np.zeros_like(q)
         ok = np.zeros(len(q), dtype=bool)
@@ -207,7 +209,7 @@ class _Enclosure:
             at = np.flatnonzero(~ok)
             if not len(at):
                 break
-            position, attitude = self._platform(frames[at], reach[at], angle[at])
+            position, attitude = self._platform(frames[at], reach[at], turn[at])
             J, _ = self._derivatives(Ball(q[at], radius[at]), position, attitude, still)
             Jq, Jx = J[..., self.joints], J[..., size:]
             C = np.linalg.pinv(Jq.middle)
@@ -220,7 +222,7 @@ class _Enclosure:
             radius[at[~inside]] = wider
         return ok, Ball(q[ok], radius[ok])
 
-    def _off(self, q: Ball, frames: Array, reach: Array, angle: Array) -> Array:
+    def _off(self, q: Ball, frames: Array, reach: Array, turn: Array) -> Array:
         """Upper bounds (n,) of the position error where joints and platform of the drawing are enclosed."""
         n = len(q.middle)
         e = np.zeros((n, len(self.unknown)))
@@ -233,38 +235,48 @@ class _Enclosure:
             wide.radius[:, self.passive] += e[at, : len(self.passive)]
             wide.radius[:, self.drives] += self.sensors
             moved = e[at, len(self.passive) :]
-            position, attitude = self._platform(
-                frames[at], reach[at] + moved[:, :3], angle[at] + moved[:, 3:].sum(axis=1)
-            )
+            position, attitude = self._platform(frames[at], reach[at] + moved[:, :3], turn[at] + moved[:, 3:])
             J, by_place = self._derivatives(wide, position, attitude, self.shifts)
             # The mean of J along the way from the drawing: radii grow convexly with it, from those of the poses alone.
-            first, _ = self._derivatives(q[at], *self._platform(frames[at], reach[at], angle[at]), 0.0 * self.shifts)
+            first, _ = self._derivatives(q[at], *self._platform(frames[at], reach[at], turn[at]), 0.0 * self.shifts)
             J = Ball(J.middle, 0.5 * (J.radius + first.radius + np.abs(J.middle - first.middle)))
             Ju, Ja = J[..., self.unknown], J[..., self.drives]
-            C = np.linalg.pinv(Ju.middle)
-            b = np.einsum("nij,j->ni", np.abs(C @ Ja.middle) + np.abs(C) @ Ja.radius, self.sensors)
-            rows = C[:, len(self.passive) : len(self.passive) + 3]
-            beside = np.einsum("nij,j->ni", np.abs(rows) @ Ja.radius, self.sensors)
-            along = np.einsum("nij,j->nij", rows @ Ja.middle, self.sensors)
-            along = np.abs(DIRECTIONS @ along).sum(axis=2)  # of the position error to first order, in each direction
-            for total, spread, t in self._sources(by_place):
-                effect = C @ total
-                b += t * (np.linalg.norm(effect, axis=2) + np.einsum("nij,nj->ni", np.abs(C), spread))
-                moving = effect[:, len(self.passive) : len(self.passive) + 3]
-                along += t * np.linalg.norm(np.einsum("di,nik->ndk", DIRECTIONS, moving), axis=2)
-                beside += t * np.einsum("nij,nj->ni", np.abs(rows), spread)
+            C: Array = np.asarray(np.linalg.pinv(Ju.middle), dtype=np.float64)
+            b = self._effects(C, Ja, by_place)
             R = np.abs(np.eye(len(self.unknown)) - C @ Ju.middle) + np.abs(C) @ Ju.radius
             found = _bounded(R, b)
             inside = (found <= e[at]).all(axis=1) & np.isfinite(found).all(axis=1) & (guess > 0)
             good = at[inside]
             ok[good] = True
-            moved_rows = slice(len(self.passive), len(self.passive) + 3)
-            rest = np.einsum("nij,nj->ni", R[inside][:, moved_rows], found[inside])
-            each = along[inside] + (beside[inside] + rest) @ np.abs(DIRECTIONS).T
-            box = np.linalg.norm(found[inside][:, moved_rows], axis=1)
-            bounds[good] = np.minimum(each.max(axis=1) / COVERED, box) * (1.0 + 1e-9)
+            if len(good):
+                parts = C[inside], Ju[inside], Ja[inside], [one[inside] for one in by_place]
+                bounds[good] = self._farthest(*parts, found[inside]) * (1.0 + 1e-9)
             e[at[~inside]] = np.where(np.isfinite(found), WIDER * found, 1.0)[~inside] + 1e-12
         return bounds
+
+    def _effects(self, rows: Array, by_drives: Ball, by_place: list[Ball]) -> Array:
+        """Bounds (n, k) of what all errors make of combinations `rows` (n, k, m) of the gaps."""
+        size = np.abs(rows)
+        found = (np.abs(rows @ by_drives.middle) + size @ by_drives.radius) @ self.sensors
+        for total, spread, t in self._sources(by_place):
+            found += t * (np.linalg.norm(rows @ total, axis=2) + (size @ spread[:, :, None])[:, :, 0])
+        return np.asarray(found)
+
+    def _farthest(self, C: Array, Ju: Ball, Ja: Ball, by_place: list[Ball], e: Array) -> Array:
+        """Upper bounds (n,) of the position error where the unknowns are off by at most e (n, k).
+
+        In each direction, combinations of gaps are taken before absolute values, as those of several gaps cancel.
+        """
+        position = slice(len(self.passive), len(self.passive) + 3)
+        largest = np.zeros(len(e))
+        for along in np.array_split(DIRECTIONS, len(DIRECTIONS) // AT_ONCE):
+            rows = along @ C[:, position]
+            rest = -rows @ Ju.middle
+            rest[:, :, position] += along
+            off = self._effects(rows, Ja, by_place)
+            off += ((np.abs(rest) + np.abs(rows) @ Ju.radius) @ e[:, :, None])[:, :, 0]
+            largest = np.maximum(largest, off.max(axis=1))
+        return np.asarray(np.minimum(largest / COVERED, np.linalg.norm(e[:, position], axis=1)))
 
     def _plays(self) -> list[tuple[int, Array, float]]:
         """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m].

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism
+from pkm_description.command_options import wrong
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
@@ -227,8 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.write:
             _write(given.write, motion)
     except PkmError as error:
-        print(f"pkm cycle: {error}", file=sys.stderr)
-        return 1
+        return wrong("cycle", error)
     print(as_json(figures, search) if given.json else found + as_text(figures))
     return 0
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pkm_description.command_options import add_output, add_robot, write_files, write_output
+from pkm_description.command_options import add_output, add_robot, write_files, write_output, wrong
 from pkm_description.formats.convert import WRITERS
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_runtime.errors import PkmError
@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
         prog="pkm export",
         description="Write a parallel robot as C99 with its kinematics and dynamics, as kinematics of LinuxCNC, or as a"
         " MuJoCo model (MJCF).",
-        epilog="Exit status: 0 written, 1 an unusable description, or a robot that cannot be written so.",
+        epilog="Exit status: 0 written, 2 an unusable description, or a robot that cannot be written so.",
     )
     add_robot(p)
     p.add_argument(
@@ -60,12 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif given.layout == "arduino":
             files = importlib.import_module("pkm_dynamics.export_c.machines").arduino_library(robot)
         write_files(Path(given.output), files, "export")
-    except OSError as error:
-        print(f"pkm export: {error.filename}: {error.strerror}; name another place with -o", file=sys.stderr)
-        return 1
-    except PkmError as error:
-        print(f"pkm export: {error}", file=sys.stderr)
-        return 1
+    except (PkmError, OSError) as error:
+        return wrong("export", error, "; name another place with -o")
     print(f"{given.output}: {', '.join(files)}")
     return 0
 

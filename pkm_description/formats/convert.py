@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from pkm_description.command_options import add_output, add_robot, write_output
+from pkm_description.command_options import add_output, add_robot, write_output, wrong
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats import USD, YAML
 from pkm_description.formats.bodies_and_joints import REMARKED, left_out_of, named, weak_passive_joints
@@ -109,12 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_usd(text, given.output)
         else:
             write_output(text, given.output)
-    except OSError as error:
-        print(f"pkm convert: {error.filename}: {error.strerror}; name another file with -o", file=sys.stderr)
-        return 1
-    except PkmError as error:
-        print(f"pkm convert: {error}", file=sys.stderr)
-        return 1
+    except (PkmError, OSError) as error:
+        return wrong("convert", error, "; name another file with -o")
     for note in notes:
         print(note, file=sys.stderr)
     return 0

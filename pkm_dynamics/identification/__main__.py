@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pkm_description import load_mechanism
-from pkm_description.command_options import add_output, add_robot
+from pkm_description.command_options import add_output, add_robot, wrong
 from pkm_description.load import xacro_arguments
 from pkm_dynamics import Dynamics
 from pkm_dynamics.identification.identify import CUTOFF, Identified, identify, write
@@ -89,12 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
         validate = read(given.validate, dynamics.kinematics) if given.validate else None
         found = identify(dynamics, recorded, given.cutoff, validate=validate, feasible=not given.no_feasible)
         write(found, Path(given.output))
-    except PkmError as error:
-        print(f"pkm identify: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"pkm identify: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
+    except (PkmError, OSError) as error:
+        return wrong("identify", error)
     print(report(found))
     print(f"written: {given.output}")
     return 0

@@ -241,7 +241,7 @@ def test_the_command(rhombus, tmp_path, capsys, monkeypatch):
     assert main(without) == 0
     assert "--springs FILE" in capsys.readouterr().out
     for move, said in (("", "is no number"), ("10mm", "no spring whose ends could move")):
-        assert main([*without, "--move", move]) == 1
+        assert main([*without, "--move", move]) == 2
         assert said in capsys.readouterr().err
 
 
@@ -278,7 +278,7 @@ def test_files_that_cannot_be_used_are_named(rhombus, tmp_path, old, new, words)
     ],
 )
 def test_options_that_cannot_be_used_are_named(options, words, capsys):
-    assert main(["five_bar", "balance", *options]) == 1
+    assert main(["five_bar", "balance", *options]) == 2
     assert words in capsys.readouterr().err
 
 

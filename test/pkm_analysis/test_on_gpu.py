@@ -84,12 +84,12 @@ def test_what_cannot_be_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert main(["delta", "map", "--gpu"]) == 1
+    assert main(["delta", "map", "--gpu"]) == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1
     assert "pip install cupy-cuda12x" in line
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(is_available=lambda: False))
-    assert main(["delta", "workspace", "--gpu"]) == 1
+    assert main(["delta", "workspace", "--gpu"]) == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1
     assert "CuPy finds no GPU" in line

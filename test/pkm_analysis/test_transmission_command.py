@@ -248,7 +248,7 @@ def test_ros2_control_is_told_of_the_c_beside_it(tmp_path: Path, capsys: pytest.
     assert main(asked) == 0  # over its own
     header.write_text("mine")
     capsys.readouterr()
-    assert main(asked) == 1
+    assert main(asked) == 2
     assert "it is there, and was not written by pkm transmission" in capsys.readouterr().err
     assert header.read_text() == "mine"
 
@@ -279,7 +279,7 @@ def test_pictures_of_one_and_two_joints(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([BIPED, *words]) == 1
+    assert main([BIPED, *words]) == 2
     out, told = capsys.readouterr()
     assert said in told
     assert not out or "--csv" in words  # refused before the work

@@ -91,7 +91,7 @@ def test_reads_clones_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "wrong.xml" in wrong["refused"]
     assert "not there" in missing["refused"]
     assert "| `wrong` | " in (tmp_path / "zoo.md").read_text()
-    assert main(["beaver", *given]) == 1
+    assert main(["beaver", *given]) == 2
     assert "beaver" in capsys.readouterr().err
 
 

@@ -49,16 +49,16 @@ def test_what_there_is_is_listed_and_near_words_are_named(capsys: pytest.Capture
 
 
 def test_a_command_gets_its_options_and_gives_its_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "nonsense"]) == 1
+    assert main(["check", "nonsense"]) == 2
     assert "no such robot" in capsys.readouterr().err
     assert main(["run", "nonsense"]) == 2
 
 
 def test_negative_numbers_with_units_are_values(capsys: pytest.CaptureFixture[str]) -> None:
     """And no options that are unknown."""
-    assert main(["analyse", "delta", "errors", "--reach", "-1mm"]) == 1
+    assert main(["analyse", "delta", "errors", "--reach", "-1mm"]) == 2
     assert "--reach -1mm: it is no size" in capsys.readouterr().err
-    assert main(["analyse", "delta", "balance", "--move", "-1mm"]) == 1
+    assert main(["analyse", "delta", "balance", "--move", "-1mm"]) == 2
     assert "it is not a length" in capsys.readouterr().err
 
 

@@ -92,7 +92,7 @@ def test_a_planar_robot_goes_straight_and_one_that_turns_turns(capsys) -> None:
     ],
 )
 def test_what_a_robot_cannot_do_is_one_line(arguments: list[str], said: str, capsys) -> None:
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     told = capsys.readouterr().err.splitlines()
     (error,) = (line for line in told if not line.endswith(" s ..."))  # a busy computer says what takes long
     assert error.startswith("pkm cycle: ")
@@ -132,7 +132,7 @@ def test_a_motion_of_a_tool_has_its_weight(tmp_path, capsys) -> None:
     for loaded, tooled in zip(found[0]["actuators"], found[1]["actuators"], strict=True):
         assert tooled["effort_peak"] == pytest.approx(loaded["effort_peak"], rel=1e-6)
     motion.write_text("# tool: griper\n" + lines)
-    assert main(files) == 1
+    assert main(files) == 2
     assert "did you mean 'gripper'?" in capsys.readouterr().err
 
 
@@ -158,7 +158,7 @@ def test_the_line_is_placed_where_it_is_faster(capsys) -> None:
     before, after = (float(one) for one in re.search(r"^([\d.]+) -> ([\d.]+) cycles per minute", text).groups())
     assert after > before
     assert "both places shifted by" in text
-    assert main(["five_bar", *words]) == 1
+    assert main(["five_bar", *words]) == 2
     assert "only --shift is free" in capsys.readouterr().err
 
 

@@ -13,6 +13,7 @@ from time import process_time
 import numpy as np
 import pytest
 
+from bench.calibrations import ROBOTS, calibrated, table_row
 from pkm_calibration import calibrate_command
 from pkm_calibration.calibration import calibrate
 from pkm_calibration.estimation import ContradictionError
@@ -20,33 +21,21 @@ from pkm_calibration.measurements import MeasurementError, parse_measurements
 from pkm_calibration.plan import plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
-from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, transform
 from pkm_kinematics import Kinematics
 from pkm_kinematics.graph_model import GraphModel
 from pkm_kinematics.status import Status
 from test.pkm_calibration.simulated import NOISE, as_csv, measured
 
-JUDGED = ("delta", "linear_delta", "gough_stewart", "hexa", "cable_8")
-
-
-def inside(name: str, seed: int) -> tuple[Array, float]:
-    """Which true values are within their intervals, and the error on poses kept aside over the sensor's noise."""
-    mechanism, truth, measurements = measured(name, seed=seed)
-    found = calibrate(mechanism, measurements)
-    assert not found.refused
-    true = np.array([truth.get(one, 0.0) for one in found.estimate.names])
-    low, high = found.estimate.interval95.T
-    return (low <= true) & (true <= high), found.kept["position"] / NOISE
-
 
 @pytest.mark.by_day("delta")
 @pytest.mark.parametrize(("name", "runs"), [("delta", 2), ("linear_delta", 3), ("gough_stewart", 2)])
 def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(name: str, runs: int) -> None:
     """With so few runs, roughly: 80 % at least; `test_intervals_cover` counts at night."""
-    found = [inside(name, seed) for seed in range(runs)]
-    assert np.concatenate([one for one, _ in found]).mean() > 0.8
-    assert max(error for _, error in found) < 2.0
+    found = [calibrated(name, seed) for seed in range(runs)]
+    assert sum(one.inside for one in found) > 0.8 * sum(one.values for one in found)
+    assert max(one.kept for one in found) < 2.0
+    assert not any(one.refused for one in found)
 
 
 def test_a_trial_far_off_is_no_start_for_the_next() -> None:
@@ -89,13 +78,15 @@ def test_wrong_gears_are_found_where_they_may_be_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("name", ROBOTS)
 def test_intervals_cover(name: str) -> None:
     """95 % intervals of 1,000 calibrations cover 93 to 97 %; kept poses are within twice the sensor's noise."""
-    found = [inside(name, seed) for seed in range(1000)]
-    assert 0.93 < np.concatenate([one for one, _ in found]).mean() < 0.97
-    assert np.median([error for _, error in found]) < 1.2
-    assert np.quantile([error for _, error in found], 0.99) < 2.0
+    found = [calibrated(name, seed) for seed in range(1000)]
+    print(table_row(name, found))
+    assert 0.93 < sum(one.inside for one in found) / sum(one.values for one in found) < 0.97
+    assert np.median([one.kept for one in found]) < 1.2
+    assert np.quantile([one.kept for one in found], 0.99) < 2.0
+    assert not any(one.refused for one in found)
 
 
 def test_lengths_of_lines_alone_calibrate_a_cable_robot() -> None:

@@ -149,9 +149,9 @@ def test_command(tmp_path, capsys):
     assert main([str(file), "--to", "urdf+", "-o", str(back)]) == 0
     assert load_mechanism(str(back)).platform_chain == load_mechanism("delta").platform_chain
     file.write_text(FOUR_BAR.replace("1.9", "3.0"))
-    assert main([str(file), "--to", "urdf+"]) == 1
+    assert main([str(file), "--to", "urdf+"]) == 2
     assert str(file) in capsys.readouterr().err
-    assert main(["delta", "--to", "sdf", "-o", str(tmp_path / "nowhere" / "delta.sdf")]) == 1
+    assert main(["delta", "--to", "sdf", "-o", str(tmp_path / "nowhere" / "delta.sdf")]) == 2
     assert "nowhere" in capsys.readouterr().err
 
 

@@ -96,7 +96,7 @@ def test_a_loop_that_cannot_close_is_refused_with_its_gap(tmp_path: Path, capsys
     file.write_text(text)
     with pytest.raises(DescriptionError, match=r"open.xml: <loop name=\"left_knee_loop\">: it stays open"):
         load_model(file)
-    assert main([str(file), "--to", "sdf"]) == 1
+    assert main([str(file), "--to", "sdf"]) == 2
     told = capsys.readouterr().err
     assert "stays open" in told
     assert "platform" not in told

@@ -128,7 +128,7 @@ def test_what_linuxcnc_cannot_have_is_refused_by_name(tmp_path: Path, capsys: py
         linuxcnc_files(CFiles(dynamics, single=True))
     assert main(["five_bar", "--to", "linuxcnc", "-o", str(tmp_path)]) == 0
     assert "COORDINATES = " in (tmp_path / "five_bar.ini").read_text()
-    assert main(["tricept", "--to", "linuxcnc", "-o", str(tmp_path)]) == 1
+    assert main(["tricept", "--to", "linuxcnc", "-o", str(tmp_path)]) == 2
     assert "tricept" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["delta", "--to", "linuxcnc"])
@@ -139,13 +139,13 @@ def test_what_others_wrote_is_not_overwritten(tmp_path: Path, capsys: pytest.Cap
     command = ["five_bar", "--to", "linuxcnc", "-o", str(tmp_path)]
     mine = tmp_path / "CMakeLists.txt"
     mine.write_text("project(mine)\n")
-    assert main(command) == 1
+    assert main(command) == 2
     assert "CMakeLists.txt: it is there, and was not written" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["CMakeLists.txt"]
     mine.unlink()
     assert main(command) == main(command) == 0
     assert "add_library" in mine.read_text()
-    assert main([*command[:-1], str(mine)]) == 1
+    assert main([*command[:-1], str(mine)]) == 2
     assert "name another place" in capsys.readouterr().err
     for ignored in (["--scalar", "float"], ["--layout", "arduino"]):
         with pytest.raises(SystemExit):

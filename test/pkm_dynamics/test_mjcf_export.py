@@ -165,7 +165,7 @@ def test_command_line(tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
     file = tmp_path / "five_bar.xml"
     assert main(["five_bar", "-o", str(file)]) == 0
     assert file.read_text().startswith('<mujoco model="five_bar">')
-    assert main(["no_such_robot"]) == 1
+    assert main(["no_such_robot"]) == 2
     assert "no such robot" in capsys.readouterr().err
 
 

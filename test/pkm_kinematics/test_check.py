@@ -126,7 +126,7 @@ def test_what_is_no_robot(tmp_path: Path, content: str | None, element: str) -> 
 def test_a_file_that_is_not_there_is_one_line_without_a_verdict(
     options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["nofile.urdf", *options]) == 1
+    assert main(["nofile.urdf", *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
@@ -141,4 +141,4 @@ def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["delta", "no_value"])
     assert stop.value.code == 2
-    assert main(["no_such_robot"]) == 1
+    assert main(["no_such_robot"]) == 2

@@ -72,7 +72,7 @@ def test_derivatives_at_random_points_of_a_box_are_within_their_enclosures(name:
     model, random = enclosure.model, np.random.default_rng(0)
     home, n = model.home(), 15
     wide = Ball(home.q, np.full((1, model.size), 0.01))
-    platform = enclosure._platform(home.platform, np.full((1, 3), 0.01), np.array([0.01]))
+    platform = enclosure._platform(home.platform, np.full((1, 3), 0.01), np.full((1, 3), 0.01))
     rods = rods_of(model)
     assert (rods is None) == (name not in ("delta", "linear_delta", "hexa", "hexaglide", "gough_stewart"))
     for make in (EnclosedGraph, *([] if rods is None else [lambda m, *box: EnclosedRods(m, rods, *box)])):

@@ -67,7 +67,7 @@ def test_layers_hold_names_units_and_places(tmp_path: Path) -> None:
 
 
 def test_what_has_no_surfaces_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["five_bar", "loci"]) == 1
+    assert main(["five_bar", "loci"]) == 2
     assert "surfaces need three coordinates" in capsys.readouterr().err
     with pytest.raises(AnalysisError, match="not three lengths"):
         analysis("planar_3rpr").loci(resolution=9).save(tmp_path / "x.glb")

@@ -101,4 +101,4 @@ def test_the_command_writes_picture_page_and_layer(tmp_path: Path, capsys: pytes
         assert (tmp_path / file).stat().st_size > 10_000
     assert "mode 1" in capsys.readouterr().out
     assert "<animate " in page.read_text()
-    assert main(["five_bar", "stiffness", "--vibrations", str(tmp_path / "a.txt"), "--report", str(page)]) == 1
+    assert main(["five_bar", "stiffness", "--vibrations", str(tmp_path / "a.txt"), "--report", str(page)]) == 2

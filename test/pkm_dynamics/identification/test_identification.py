@@ -251,7 +251,7 @@ def test_command_writes_a_file_that_can_be_read(tmp_path: Path, capsys: pytest.C
 def test_bad_recordings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str):
     path = tmp_path / "bad.csv"
     path.write_text(text)
-    assert main(["delta", str(path), "-o", str(tmp_path / "out.yaml")]) == 1
+    assert main(["delta", str(path), "-o", str(tmp_path / "out.yaml")]) == 2
     error = capsys.readouterr().err
     assert said in error or said == "effort_limb1_arm"
     assert error.startswith("pkm identify: ")
@@ -259,9 +259,9 @@ def test_bad_recordings_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_missing_file_and_unknown_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["delta", str(tmp_path / "none.csv"), "-o", "out.yaml"]) == 1
+    assert main(["delta", str(tmp_path / "none.csv"), "-o", "out.yaml"]) == 2
     assert "cannot be read" in capsys.readouterr().err
-    assert main(["dleta", str(tmp_path / "none.csv"), "-o", "out.yaml"]) == 1
+    assert main(["dleta", str(tmp_path / "none.csv"), "-o", "out.yaml"]) == 2
     assert "did you mean delta" in capsys.readouterr().err
 
 
