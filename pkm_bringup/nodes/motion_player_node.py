@@ -73,6 +73,7 @@ class MotionPlayer(Node):
         self._page = ""  # how far it is, as it says
         self._page_since = 0.0  # s, on the monotonic clock: all but the page is there; 0: not yet
         self._health = dict.fromkeys((name for name in waiting if name), _NEVER)
+        self._started: set[str] = set()  # nodes that have been well
         self._silences = Silences(_SILENT)
         self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
@@ -145,8 +146,12 @@ class MotionPlayer(Node):
         if self.exit_code is not None:
             return
         for name in self._silences.begun(time.monotonic()):
-            self._health[name] = DiagnosticStatus.STALE, f"has been silent for {_SILENT:g} s"
-            self.get_logger().error(f"{name} has been silent for {_SILENT:g} s: its process hangs or was stopped")
+            if name in self._started:
+                self._health[name] = DiagnosticStatus.STALE, f"has been silent for {_SILENT:g} s"
+                self.get_logger().error(f"{name} has been silent for {_SILENT:g} s: its process hangs or was stopped")
+            else:
+                self._health[name] = DiagnosticStatus.STALE, "has not started yet"
+                self.get_logger().warning(f"{name} has not started yet: it may still be building the robot, or hang")
         if self._run is not None:
             self._run.take()
             self._watch(self._run)
@@ -242,6 +247,8 @@ class MotionPlayer(Node):
                 self._health[name] = (status.level, status.message)
                 if self._silences.hear(name, time.monotonic()):
                     self.get_logger().info(f"{name} is back")
+                if status.level in _WELL:
+                    self._started.add(name)
             self._page = next((one.value for one in status.values if one.key == PAGE_KEY), self._page)
 
     def _faulty_nodes(self) -> list[str]:

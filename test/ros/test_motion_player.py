@@ -16,6 +16,7 @@ from rcl_interfaces.msg import Log
 from pkm_bringup.nodes import motion_player_node, requested_motions
 from pkm_bringup.nodes.motion_player_node import MotionPlayer
 from pkm_bringup.nodes.motion_run import MotionRun, Order
+from pkm_bringup.nodes.silences import Silences
 from pkm_control.operator_interface import Outcome
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
@@ -70,6 +71,19 @@ def test_a_node_that_is_not_well_keeps_the_motion_from_beginning(graph: Graph, m
     assert player.exit_code == 1
     graph.wait(lambda: any("hardware reports an error: as told" in log.msg for log in told))
     assert not any("dynamics" in log.msg and "does not begin" in log.msg for log in told)
+
+
+def test_a_node_that_builds_the_robot_is_not_said_to_be_stopped(graph: Graph) -> None:
+    """A busy computer takes long for it; only what has been well can be told from what has not started."""
+    told = graph.listen(Log, "/rosout")
+    publisher = graph.client.create_publisher(DiagnosticArray, topics.DIAGNOSTICS, topics.EVENTS)
+    player = graph.start(MotionPlayer, wait_for=["hardware", "dynamics"], stay=True)
+    player._silences = Silences(0.5)
+    graph.wait(lambda: publisher.get_subscription_count() > 0)
+    diagnose(graph, publisher, hardware=DiagnosticStatus.STALE, dynamics=DiagnosticStatus.OK)
+    graph.wait(lambda: any(log.msg.startswith("dynamics has been silent for") for log in told))
+    graph.wait(lambda: any(log.msg.startswith("hardware has not started yet") for log in told))
+    assert not any(log.msg.startswith(("hardware has been silent", "dynamics has not started")) for log in told)
 
 
 @pytest.mark.parametrize("stay", [True, False])
