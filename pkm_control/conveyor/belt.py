@@ -84,6 +84,8 @@ class Belt:
             return
         self._unusable = ""
         passed = time - self._at
+        if passed == 0.0:  # a stamp that stands says nothing new, and a belt that moved in no time is none
+            return
         self._old = self._old + 1 if passed < -conveyor.silence else 0
         if self._old >= _FEWEST:
             self._count = self._old = 0

@@ -189,3 +189,16 @@ def test_one_reading_of_nonsense_is_forgotten_soon(stamp: float, reading: float)
     assert belt.problem(2.0) == ""
     assert np.isfinite(errors).all()
     assert abs(errors[-1, 0]) < 1e-3
+
+
+def test_stamps_that_stand_say_nothing_new() -> None:
+    """The belt runs on as it did, until it is lost: no place jumps."""
+    described = conveyor(latency=0.0, offset=0.0)
+    belt = Belt(described)
+    for k in range(101):
+        belt.hear(0.01 * k, 0.1 * k)
+    for k in range(1, 16):
+        belt.hear(1.0, 10.0 + 0.1 * k)
+        belt.advance(1.0 + 0.01 * k)
+        assert belt.travel == pytest.approx(0.5 + 0.005 * k, abs=1e-6)
+        assert ("its encoder is silent" in belt.problem(1.001 + 0.01 * k)) == (k >= 10)
