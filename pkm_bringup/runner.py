@@ -116,6 +116,7 @@ def _run(
     prepare(needed)
     for number in ENDING:
         signal.signal(number, group.ask_to_stop)
+    signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # Ctrl-Z would freeze this process alone: nobody would hear Ctrl-C
     gc.enable()
     gate.open()
     for spec in needed:

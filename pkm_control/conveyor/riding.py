@@ -103,15 +103,16 @@ class Passenger:
             problem = self._await(clock)
         if problem:
             return self._lose(problem, before, clock)
-        self._u = belt.travel - motion.ride.travel
-        self._rate, self._change = belt.speed, belt.acceleration
-        missed = self._u - float(motion.predicted(np.array(clock.time)))
-        if 0.0 <= clock.time < motion.ride.instants[2] and abs(missed) > motion.conveyor.deviation:
-            return (
+        u = belt.travel - motion.ride.travel
+        missed = u - float(motion.predicted(np.array(clock.time)))
+        if clock.time >= 0.0 and abs(missed) > motion.conveyor.deviation:  # where it says to be now may be far away
+            problem = (
                 f"conveyor '{motion.conveyor.name}' is {1e3 * missed:.1f} mm from where it was predicted to be, more "
                 f"than {1e3 * motion.conveyor.deviation:g} mm; it runs at {belt.speed:.3g} m/s instead of "
                 f"{motion.speed:.3g} m/s"
             )
+            return self._lose(problem, before, clock)
+        self._u, self._rate, self._change = u, belt.speed, belt.acceleration
         return ""
 
     def _lose(self, problem: str, before: float, clock: PathClock) -> str:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pkm_control.conveyor.belt import Belt, SimulatedBelt
 from pkm_control.conveyor.conveyor import Conveyor, Ride, SimulatedDrive, read_conveyors
+from pkm_control.conveyor.riding import Passenger
 from pkm_runtime.errors import ConfigurationError
 
 LATENCY = 0.004  # s
@@ -202,3 +204,19 @@ def test_stamps_that_stand_say_nothing_new() -> None:
         belt.advance(1.0 + 0.01 * k)
         assert belt.travel == pytest.approx(0.5 + 0.005 * k, abs=1e-6)
         assert ("its encoder is silent" in belt.problem(1.001 + 0.01 * k)) == (k >= 10)
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+def test_nobody_follows_a_belt_that_says_to_be_far_away(leaving: bool) -> None:
+    """The ride ends, or the platform leaves on, where the belt was predicted to be."""
+    belt = SimpleNamespace(jumps=0, travel=0.5, speed=0.5, acceleration=0.0, advance=lambda _: None)
+    belt.problem = lambda _: ""
+    ride = SimpleNamespace(travel=0.0, instants=(0.0, 0.1, 0.9 if leaving else 2.0))
+    motion = SimpleNamespace(conveyor=conveyor(), ride=ride, predicted=lambda t: 0.5 * t, speed=0.5, stands=False)
+    passenger, clock = Passenger(motion, belt), SimpleNamespace(time=1.0)  # type: ignore[arg-type]
+    assert passenger.advance(1.0, clock, False) == ""  # type: ignore[arg-type]
+    belt.travel, belt.speed, clock.time = 0.6, 3.0, 1.01
+    said = passenger.advance(1.01, clock, False)  # type: ignore[arg-type]
+    assert (said == "") if leaving else ("95.0 mm from where it was predicted to be" in said)
+    assert passenger._u == pytest.approx(0.505)
+    assert passenger._rate == 0.5
