@@ -129,15 +129,56 @@ def test_an_external_measurement_identifies_as_many_parameters_as_published(robo
     assert len(GeometricParameters(load_mechanism(robot)).identifiable()) == count
 
 
-def test_with_legs_inclined_to_their_slides_a_6_sps_has_48() -> None:
-    drawn = load_mechanism("gough_stewart")
+def inclined(robot: str) -> Mechanism:
+    """A hexapod the axes of whose slides are beside the centres of their joints."""
+    drawn = load_mechanism(robot)
     parameters = GeometricParameters(drawn)
     offset = np.zeros((len(parameters.model.places), 6))
     for k, place in enumerate(parameters.model.places):
         if place.element.endswith("_leg"):
-            offset[k, :2] = 0.01, 0.02  # the slide's axis beside the joint's centre
-    inclined = corrected(drawn, moves(parameters, offset))
-    assert len(GeometricParameters(inclined).identifiable()) == 48
+            offset[k, :2] = 0.01, 0.02
+    return corrected(drawn, moves(parameters, offset))
+
+
+def test_with_legs_inclined_to_their_slides_a_6_sps_has_48() -> None:
+    assert len(GeometricParameters(inclined("gough_stewart")).identifiable()) == 48
+
+
+def rank(A: Array) -> int:
+    scaled = A / np.maximum(np.linalg.norm(A, axis=0), 1e-12)
+    return int(np.linalg.matrix_rank(scaled, tol=1e-8 * np.sqrt(len(scaled))))
+
+
+def test_a_double_ball_bar_in_place_of_the_external_measurement_leaves_a_6_sps_44() -> None:
+    """Fassi, Legnani and others (2005): 12 less as no frame is given, 8 more of the bar, here a seventh leg."""
+    built = inclined("gough_stewart_7")
+    parameters = GeometricParameters(built)
+    model, drives = parameters.model, parameters.model.columns_of(built.actuated_joints)
+    states = model.random_states(100, seed=3)
+    placed = model.placed(states)
+    J = model.closure(placed)[1]
+    by_place = np.stack([placed.by_place(k) for k in range(len(model.places))], axis=2)
+    chosen = np.array([one.weights for one in parameters.identifiable()])
+    effects = np.einsum("nmpk,ipk->nmi", by_place, chosen)
+    rows = []
+    for unknown, effect in zip(np.delete(J, drives, axis=2), effects, strict=True):  # passive joints and the pose
+        U, size, _ = np.linalg.svd(unknown)
+        rows.append(U[:, int((size > 1e-9 * size[0]).sum()) :].T @ effect)
+    assert rank(np.concatenate(rows)) == 44
+
+
+def test_without_frames_a_6_rss_has_54() -> None:
+    """The same source: 66 by an external measurement, 12 of them where base and tool are."""
+    parameters = GeometricParameters(load_mechanism("hexa"))
+    states = parameters.model.random_states(60)
+    twists = parameters.sensitivity(states, parameters.identifiable())[1]
+    still, frames = np.zeros((3, 3)), []
+    for frame in states.platform:
+        R, across = frame[:3, :3], np.cross(np.eye(3), frame[:3, 3])
+        frames.append(np.block([[np.eye(3), -across, R, still], [still, np.eye(3), still, R]]))
+    base_and_tool = np.concatenate(frames)
+    assert rank(base_and_tool) == 12
+    assert rank(np.hstack((np.concatenate(twists), base_and_tool))) - 12 == 54
 
 
 def test_a_6_urpu_of_general_shape_has_138() -> None:
