@@ -12,14 +12,14 @@ _STOOD_STILL = 2.0  # s without work between two looks, which come fifty times a
 _LOST = 10.0  # s of the same: nodes have lost each other since
 _MUCH = 0.5  # processors that others took: beside them, what fails or is slow says nothing of the loops
 _TICKS = os.sysconf("SC_CLK_TCK")  # a second
-_STATE, _SESSION, _TIMES = 0, 3, slice(11, 15)  # of /proc/PID/stat, behind the name: user, system, of ended children
+_PARENT, _SESSION, _TIMES = 1, 3, slice(11, 15)  # of /proc/PID/stat, behind the name: user, system, of ended children
 
 
 class Fairness:
     """Looks on while something is measured.
 
     Args:
-        session: whose processes are those that are measured.
+        session: whose processes, and what they started, are measured.
     """
 
     def __init__(self, session: int) -> None:
@@ -74,13 +74,18 @@ def _taken() -> float:
 
 
 def _times_of(session: int) -> list[float]:
-    """Processor time of each process of a session, with its ended children [s]."""
-    found = []
+    """Processor time [s], ended children included, of a session's processes and of all that they started."""
+    found: dict[int, tuple[int, int, float]] = {}  # parent, session, time by process
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             words = path.read_text("utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
             continue  # it has ended
-        if int(words[_SESSION]) == session:
-            found.append(sum(map(int, words[_TIMES])) / _TICKS)
-    return found
+        taken = sum(map(int, words[_TIMES])) / _TICKS
+        found[int(path.parent.name)] = int(words[_PARENT]), int(words[_SESSION]), taken
+    ours: set[int] = set()
+    new = {process for process, (_, its, _) in found.items() if its == session}
+    while new:
+        ours |= new
+        new = {process for process, (parent, _, _) in found.items() if parent in new} - ours
+    return [found[process][2] for process in ours]

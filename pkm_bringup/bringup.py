@@ -47,7 +47,7 @@ class NodeSpec:
     `fixed`: parameters that follow from several settings. `wanted`: whether these values ask for the node. `holds`:
     names of the nodes, where the process has several. A node that ends by itself ends the run, unless it is not
     `needed`, or does not have to `last` and ends well. `leads`: the run is over when this node ends, in whichever
-    manner. `keeps_time`: it has a loop, and a higher priority where the computer is busy.
+    manner.
     """
 
     name: str
@@ -58,13 +58,17 @@ class NodeSpec:
     leads: bool = False
     needed: bool = True
     last: bool = True
-    keeps_time: bool = False
     holds: tuple[str, ...] = ()
 
     @property
     def executable(self) -> str:
         """Name of the program."""
         return f"{self.name}_node"
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether it has a loop, and a higher priority where the computer is busy."""
+        return self.executable in start.LOOPS
 
     @property
     def module(self) -> str:
@@ -166,14 +170,12 @@ NODES = (
         _of_controller,
         _FROM_HARDWARE,
         _one_process,
-        keeps_time=True,
         holds=("hardware", "controller"),
     ),
     NodeSpec(
         "hardware",
         HARDWARE,
         wanted=lambda values: values["hardware"] != "none" and not _one_process(values),
-        keeps_time=True,
     ),
     NodeSpec("kinematics", _named("publish_rate"), remappings=_MEASURED),
     NodeSpec("dynamics", _named("publish_rate")),
@@ -183,7 +185,6 @@ NODES = (
         _alone,
         _FROM_HARDWARE,
         lambda values: values["controller"] != "none" and not _one_process(values),
-        keeps_time=True,
     ),
     NodeSpec("page", PAGE, wanted=_is("page", "true"), needed=False),
     NodeSpec("joystick", wanted=_is("joystick", "true"), needed=False),

@@ -46,7 +46,7 @@ from pkm_viewer import fitting
 from pkm_viewer.layers import layer_files
 
 _PATIENCE = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn, slowly
-_ENDS_WITH_PARENT = ("setpriv", "--pdeathsig", "SIGTERM")  # before the command of a node that does not do so by itself
+_ENDS_WITH_PARENT = ("setsid", "setpriv", "--pdeathsig", "SIGTERM")  # before a command that does not do so by itself
 _MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
 _WATCH = "machine_watch"
 _IDLE = 20.0  # s, of a process whose node is not there: if it wants no processor for so long, it hangs

@@ -39,7 +39,7 @@ from pkm_description import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.ros.transport import transport_environment
 from pkm_description.urdf import robot_cache
-from pkm_runtime.child_processes import ENDING, Child, end_with_parent, name_process
+from pkm_runtime.child_processes import ENDING, Child, end_with_parent, in_own_session, name_process
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
 from pkm_runtime.whole_files import is_safe, safe_folder
@@ -49,7 +49,6 @@ _ANOTHER_REQUEST_AFTER = 1.0  # s: a signal this long after the first one is ano
 _TELLING = 8.0  # s, for a node that disables real drives, however often the end is requested
 _SOON = 1.0  # s: an end that takes longer says what it waits for
 _AT_TERMINAL = ("stay", "browser")  # settings that are on by default at a terminal
-_NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
 CUT_OFF = 130  # exit code of an interrupted run: what shells expect
 
 
@@ -281,14 +280,9 @@ def forked(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> Chil
 
 def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate, parent: int) -> int | None:
     """In the child: run the node; its exit code."""
-    os.setsid()
+    in_own_session(spec.keeps_time)
     end_with_parent(parent)
     name_process(f"pkm {spec.name}")
-    niceness = -_NICENESS if spec.keeps_time else _NICENESS
-    with contextlib.suppress(OSError):  # a lower one takes a permission
-        os.nice(niceness)
-    with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
-        Path("/proc/self/autogroup").write_text(str(niceness))
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL)
     with open(os.devnull) as nothing:

@@ -3,7 +3,8 @@
 
 Python answers Ctrl-C during imports with an error. Nothing runs yet, so there is nothing to be put in order. A launch
 holds signals back (`HELD_BACK`) until a program listens to them here, and writes into the environment which process it
-is (`LAUNCHER`): killed, it would leave its nodes running, with drives on.
+is (`LAUNCHER`): killed, it would leave its nodes running, with drives on. In one session with it, a loop would get no
+more of a busy computer than what all nodes together get.
 """
 
 import importlib
@@ -28,6 +29,7 @@ NODES = {  # modules by the names of their executables, each with a `main`
     "description_node": "pkm_description.ros.robot_description",
     "machine_watch_node": "pkm_bringup.nodes.machine_watch_node",
 }
+LOOPS = ("control_node", "hardware_node", "controller_node")  # those that keep time
 
 
 def node() -> int:
@@ -42,7 +44,9 @@ def run(executable: str) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     launcher = os.environ.get(LAUNCHER, "")
     if launcher == str(os.getppid()):
-        importlib.import_module("pkm_runtime.child_processes").end_with_parent(int(launcher))
+        processes = importlib.import_module("pkm_runtime.child_processes")
+        processes.in_own_session(executable in LOOPS)
+        processes.end_with_parent(int(launcher))
     if launcher and not os.path.exists(f"/proc/{launcher}"):
         return 0
     try:

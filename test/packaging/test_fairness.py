@@ -62,10 +62,14 @@ def test_what_others_take_is_told_from_what_is_measured(monkeypatch: pytest.Monk
 
 
 def test_the_processes_of_a_session_are_found_and_no_others() -> None:
-    work = [sys.executable, "-c", "while True: pass"]
-    with subprocess.Popen(work, start_new_session=True) as busy:
+    """With those that they start in other sessions, as a launch does its nodes."""
+    work = "import os\nif not os.fork():\n    os.setsid(); os.write(1, b'\\n')\nwhile os.getppid() > 1: pass"
+    command = [sys.executable, "-c", work]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as busy:
         try:
-            assert len(fairness._times_of(busy.pid)) == 1
+            assert busy.stdout is not None
+            assert busy.stdout.readline() == b"\n"
+            assert len(fairness._times_of(busy.pid)) == 2
             assert not fairness._times_of(-1)
             before = fairness._taken()
             deadline = time.monotonic() + 30.0

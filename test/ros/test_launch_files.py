@@ -109,7 +109,7 @@ def test_nodes_of_other_packages_end_with_a_launch_that_is_killed(monkeypatch: p
         one.node_executable: "".join(part.perform(context) for part in one.process_description.prefix) for one in nodes
     }
     for executable in ("robot_state_publisher", "rviz2"):
-        assert before[executable] == "setpriv --pdeathsig SIGTERM nice"
+        assert before[executable] == "setsid setpriv --pdeathsig SIGTERM nice"
     assert before["control_node"] == "env --block-signal=SIGINT --block-signal=SIGTERM nice"
 
 

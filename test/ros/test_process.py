@@ -201,6 +201,23 @@ def test_a_node_ends_in_order_with_the_process_that_launched_it(early: bool, tmp
     assert process.communicate(timeout=10.0)[0] == "destroyed\n" * (not early)  # at the end of all who write there
 
 
+@pytest.mark.parametrize(("executable", "niceness"), [("kinematics_node", 5), ("control_node", -5)])
+def test_a_launched_node_is_a_session_of_its_own_and_loops_go_first(
+    executable: str, niceness: int, tmp_path: Path
+) -> None:
+    """In the launch's session it would share what of a busy computer that one session gets."""
+    says = "import os\ndef main():\n    print(os.getsid(0) == os.getpid(), os.nice(0), flush=True)\n    return 0\n"
+    (tmp_path / "says.py").write_text(says)
+    started = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom pkm_bringup import start\n"
+    started += f"start.NODES[{executable!r}] = 'says'\nraise SystemExit(start.run({executable!r}))"
+    launch = f"import os, subprocess, sys; os.environ['{LAUNCHER}'] = str(os.getpid())\n"
+    launch += "subprocess.run([sys.executable, '-c', sys.argv[1]])"
+    said = subprocess.run([sys.executable, "-c", launch, started], capture_output=True, text=True, timeout=60.0).stdout
+    before = os.nice(0)
+    permitted = niceness > 0 or os.geteuid() == 0
+    assert said.split() == ["True", str(before + niceness if permitted else before)]
+
+
 def test_a_node_whose_launch_is_gone_does_not_begin(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
