@@ -2,8 +2,9 @@
 """`python -m bench.native_loop --seconds 60 --write docs/native.md`: the controller manager with our law in C++.
 
 The Delta, simulated by a plugin, follows a joint_trajectory_controller through computed torque: at 1 kHz, at 4 kHz, and
-then, at 1 kHz, our own loop with its nodes (`bench.loops`), all without real-time priorities. Needs a sourced ROS 2
-installation with ros2_control in which this suite and pkm_ros2_control are built.
+then, at 1 kHz, our own loop with its nodes (`bench.loops`): all without real-time priorities, or with one that is given
+(`--realtime-priority 40`). Needs a sourced ROS 2 installation with ros2_control in which this suite and
+pkm_ros2_control are built.
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ from pkm_dynamics import Dynamics
 from pkm_runtime.fixed_rate import statistics
 from test.pkm_ros2_control.native import TRAJECTORY, TYPES, manager, robot_library, simulated, torque_parameters
 
-ORDINARY = "0"  # priority of our own loop
 MARK = "<!-- measured -->"
 
 
-def _periods(rate: float, seconds: float) -> np.ndarray:
+def _periods(rate: float, seconds: float, priority: int) -> np.ndarray:
     """Periods [s] of the manager while the Delta goes to and fro."""
     import rclpy
     from controller_manager_msgs.srv import SetHardwareComponentState
@@ -51,7 +51,7 @@ def _periods(rate: float, seconds: float) -> np.ndarray:
         latched.publish(String(data=simulated("delta", library, periods_file=file, most_periods=10_000_000)))
         goals = node.create_publisher(JointTrajectory, f"{TRAJECTORY}/joint_trajectory", 1)
         service = node.create_client(SetHardwareComponentState, "controller_manager/set_hardware_component_state")
-        with manager(folder, "/native_loop", rate, torque_parameters(library, joints), TYPES) as spawn:
+        with manager(folder, "/native_loop", rate, torque_parameters(library, joints), TYPES, priority) as spawn:
             spawn(*TYPES)
             time.sleep(2.0)  # what the start does to periods does not count
             end = time.monotonic() + seconds
@@ -85,6 +85,7 @@ def main() -> None:
     """Measure, print the table, and write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each loop (default: 60)")
+    parser.add_argument("--realtime-priority", type=int, default=0, metavar="N", help="of each loop (default: 0, none)")
     parser.add_argument("--write", metavar="FILE", help="the page that gets the table, after its mark")
     given = parser.parse_args()
     from bench import loops
@@ -92,11 +93,14 @@ def main() -> None:
     rows = []
     before = os.getloadavg()[0]
     for rate in (1000.0, 4000.0):
-        found = statistics(np.concatenate([[0.0], np.cumsum(_periods(rate, given.seconds))]), rate)
+        found = statistics(
+            np.concatenate([[0.0], np.cumsum(_periods(rate, given.seconds, given.realtime_priority))]), rate
+        )
         rows.append(loops.row(f"controller manager, {rate:g} Hz", found))
         print(rows[-1], flush=True)
     own = [
-        (f"`pkm run delta`, 1000 Hz; {name}", one) for name, one in loops.robot("delta", given.seconds, ORDINARY, 1e3)
+        (f"`pkm run delta`, 1000 Hz; {name}", one)
+        for name, one in loops.robot("delta", given.seconds, str(given.realtime_priority), 1e3)
     ]
     rows += [loops.row(*one) for one in own]
     head = ("loop", "minutes", "rate [Hz]", "deadlines missed", "p50 [ms]", "p99 [ms]", "max [ms]")
@@ -106,7 +110,8 @@ def main() -> None:
         commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
         about = (
             f"{date.today():%-d %B %Y}, commit {commit.stdout.strip()}, {os.cpu_count()} cores, load {before:.1f} "
-            f"before and {os.getloadavg()[0]:.1f} in the end, without real-time priorities."
+            f"before and {os.getloadavg()[0]:.1f} in the end, "
+            f"{f'real-time priority {given.realtime_priority}' if given.realtime_priority else 'ordinary scheduling'}."
         )
         page = Path(given.write)
         page.write_text(f"{page.read_text().partition(MARK)[0]}{MARK}\n\n{about}\n\n{text}\n", encoding="utf-8")

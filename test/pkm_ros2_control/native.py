@@ -91,7 +91,12 @@ def torque_parameters(library: Path, joints: Sequence[str], **settings: object) 
 
 @contextmanager
 def manager(
-    folder: Path, namespace: str, rate: float, controllers: Mapping[str, Mapping[str, Any]], types: Mapping[str, str]
+    folder: Path,
+    namespace: str,
+    rate: float,
+    controllers: Mapping[str, Mapping[str, Any]],
+    types: Mapping[str, str],
+    priority: int = 0,
 ) -> Iterator[Callable[..., None]]:
     """The controller manager in a namespace; yields what has its spawner load and activate controllers.
 
@@ -101,11 +106,11 @@ def manager(
         rate: of the manager [Hz].
         controllers: parameters by name.
         types: of the controllers, by name.
+        priority: of its loop; 0: none, as in tests, where FIFO threads beside Python's would starve them.
     """
     from ament_index_python.packages import get_package_prefix
 
-    # priority 0 is none: FIFO threads beside Python's would starve them
-    own = {"update_rate": round(rate), "thread_priority": 0, "lock_memory": False}
+    own = {"update_rate": round(rate), "thread_priority": priority, "lock_memory": priority > 0}
     own |= {name: {"type": kind} for name, kind in types.items()}
     nodes = {"controller_manager": own, **controllers}
     file = folder / "parameters.yaml"
