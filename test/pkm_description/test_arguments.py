@@ -49,5 +49,5 @@ def test_check_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     plain.write_text(load_mechanism("five_bar").urdf)
     assert main([str(plain), "--args"]) == 0
     assert "no arguments" in capsys.readouterr().out
-    assert main(["delta", "--xacro-args", "arm_lenght:=0.3"]) == 2
+    assert main(["delta", "--xacro-args", "arm_lenght:=0.3"]) == 1
     assert "did you mean arm_length?" in capsys.readouterr().out
