@@ -163,7 +163,7 @@ def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], 
             kind = "joint" if one.place == "origin" else "loop"
             where, problem = f"correction of {kind} {one.element!r}", f"{mechanism.name} has no such {kind}"
             raise DescriptionError(where, problem, "give the corrections of this robot; pkm calibrate writes them")
-        _set_origin(holder, one.moved(frame))
+        set_origin(holder, one.moved(frame))
     homes = home_positions(mechanism)
     if free_platform:
         for name in _free(root, mechanism, joints):
@@ -200,7 +200,8 @@ def _set_ratio(root: ET.Element, mechanism: Mechanism, one: Displacement) -> Non
         (append(drive, "param", name=name) if parameter is None else parameter).text = repr(number)
 
 
-def _set_origin(holder: ET.Element, frame: Array) -> None:
+def set_origin(holder: ET.Element, frame: Array) -> None:
+    """Write a frame (4, 4) into the element of a joint, or of an end of a loop, with all digits."""
     for origin in holder.findall("origin"):
         holder.remove(origin)
     append(holder, "origin", xyz=row(frame[:3, 3]), rpy=row(_accurate_rpy(frame[:3, :3])))

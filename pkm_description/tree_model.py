@@ -281,19 +281,24 @@ def tree_of_robot(m: Mechanism, origin: str) -> TreeModel:
     )  # fmt: skip
 
 
-def tree_of(description: urdf_plus.Description, origin: str, text: str) -> TreeModel:
-    """The tree of a text without a platform, closed; refused if it stays open or locks a driven joint."""
+def started_tree(description: urdf_plus.Description, origin: str, text: str) -> TreeModel:
+    """The tree of a text, its joints where the search for home starts."""
     joints = ordered_tree(description.links, description.joints, description.base_link)
-    started = TreeModel(
+    return TreeModel(
         description.name, description.base_link, description.gravity, tuple(description.links), joints,
         tuple(description.loops), tuple(description.actuated), description.home_joints, origin, text,
         tuple(description.springs), couplings=tuple(description.couplings),
     )  # fmt: skip
+
+
+def tree_of(description: urdf_plus.Description, origin: str, text: str) -> TreeModel:
+    """The tree of a text without a platform, closed; refused if it stays open or locks a driven joint."""
+    started = started_tree(description, origin, text)
     home = dict(description.home_joints)
     for members, loops in started.tied_to(started.joint_named):
         model = started.closures(members, loops)
         home |= _closed(model, started.home_of(model))
-    for joint in joints:
+    for joint in started.joints:
         if joint.mimic is not None:
             home[joint.name] = joint.mimic.multiplier * home[joint.mimic.joint] + joint.mimic.offset
     tree = replace(started, home=home)

@@ -10,6 +10,7 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.formats import USD_HEAD, YAML
 from pkm_description.formats.bodies_and_joints import Assembly
 from pkm_description.formats.mjcf_importer import read_mjcf
+from pkm_description.formats.rounding import settled
 from pkm_description.formats.sdf import read_sdf
 from pkm_description.formats.spanning_tree import tree_text
 from pkm_description.formats.urdf_dialects import read_loops_file, read_urdf
@@ -39,7 +40,8 @@ def plus_text(text: str, arguments: Mapping[str, str] | None = None, path: Path 
             ("joint", len(assembly.joints) - urdf_plus.PARTS["loop"]),
         ):
             urdf_plus.check_number(tag, number)  # before the search for a tree in them, which would take seconds
-        return tree_text(assembly, arguments), assembly.notes
+        plus, notes = settled(tree_text(assembly, arguments))
+        return plus, [*assembly.notes, *notes]
     except DescriptionError as error:
         if path is None:
             raise
