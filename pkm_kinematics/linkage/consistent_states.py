@@ -20,6 +20,7 @@ from pkm_kinematics.kernels.path.fixed_steps import SOLVED
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion
+from pkm_kinematics.status import Status
 from pkm_runtime.codegen.c_code import GpuCode, cupy_with_gpu
 from pkm_runtime.codegen.machine_code import LANES, VectorCode
 from pkm_runtime.describable import listed
@@ -31,7 +32,7 @@ GPU_ROWS = 1 << 18  # at once on a GPU, 100 to 1000 bytes each
 NEAR = 1e-3  # a last correction below it, dimensionless: the next ones stay on the branch
 DRAWS = 30  # rounds for what did not close
 CONTRADICT = 1e-6  # m: more than a file's rounding
-STEP = 1e-4  # rad, and of the length: of the differences that second derivatives at home are
+SAMPLES = 4  # for each coefficient of a fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,24 +50,48 @@ class ConsistentStates:
 
 
 class LinkageStates:
-    """One linkage at many positions of its inputs, started from a parabola about home; with CuPy, on a GPU."""
+    """One linkage at many positions of its inputs, started from a fitted parabola; with CuPy, on a GPU."""
 
     def __init__(self, linkage: Linkage, cupy: Any = None) -> None:
         self.linkage, self.system, self._cupy = linkage, linkage.system, cupy
         self._library = np if cupy is None else cupy
-        n = len(linkage.inputs)
-        home = linkage.home[None, :n]
-        self._turns = np.array([not self.system.slides(name) for name in self.system.dependent])
-        steps = STEP * np.diag([self.system.length if self.system.slides(name) else 1.0 for name in linkage.inputs])
-        K = linkage.at(home).K[0, n:]
-        H = [(linkage.at(home + h).K[0, n:] - linkage.at(home - h).K[0, n:]) / (2.0 * h.sum()) for h in steps]
+        n, dependent = len(linkage.inputs), self.system.dependent
+        self._slides = [k for k, name in enumerate(dependent) if self.system.slides(name)]
+        self._turns = [k for k, name in enumerate(dependent) if not self.system.slides(name)]
         self._pairs = np.triu_indices(n)
-        i, j = self._pairs
-        curved = np.stack(H, axis=2)
-        curved = 0.25 * (curved + np.swapaxes(curved, 1, 2))
-        parabola = np.concatenate([K, np.where(i == j, 1.0, 2.0) * curved[:, i, j]], axis=1)
-        self.agrees_within: list[list[float]] = []  # ends of the inputs where its loops were last seen to close
-        self._parabola, self._home = map(self._library.asarray, (parabola, linkage.home[:, None]))
+        self._home = self._library.asarray(linkage.home[n:, None])
+        self._fitted: tuple[Any, Any] = None, None  # the last ends of inputs, and what `fit` found
+
+    def fit(self, ends: Array) -> tuple[Any, Any, Any]:
+        """Where `solve` starts for inputs within ends (n, 2): their middles, halves of their widths, coefficients.
+
+        Raises `UsageError` where loops that agree at home contradict each other there.
+        """
+        if self._cupy is not None:
+            middle, half, coefficients = map(self._cupy.asarray, self._beside.fit(ends))
+            return middle, half, coefficients
+        within, fitted = self._fitted
+        if within == ends.tolist():
+            return fitted
+        low, high = ends.T[..., None]
+        middle, half = 0.5 * (low + high), np.where(high > low, 0.5 * (high - low), 1.0)
+        q = np.random.default_rng(0).uniform(low, high, (len(ends), SAMPLES * (1 + len(ends) + len(self._pairs[0]))))
+        solved = self.linkage.at(q.T)
+        closed = solved.status == Status.CONVERGED
+        if (gap := solved.gap.max(where=closed, initial=0.0)) > CONTRADICT:
+            problem = f"loops of {', '.join(self.linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
+            raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
+        terms, ways = self._terms((q[:, closed] - middle) / half), self.halves(solved.q[closed, len(ends) :].T)
+        fitted = middle, half, np.linalg.lstsq(terms.T, ways.T, rcond=None)[0].T
+        self._fitted = ends.tolist(), fitted
+        return fitted
+
+    def _terms(self, u: Any) -> Any:
+        """1, u and products of two of these (terms, rows)."""
+        n, (i, j) = len(u), self._pairs
+        terms = self._library.empty((1 + n + len(i), u.shape[1]))
+        terms[0], terms[1 : 1 + n], terms[1 + n :] = 1.0, u, u[i] * u[j]
+        return terms
 
     @cached_property
     def _code(self) -> VectorCode:
@@ -81,25 +106,25 @@ class LinkageStates:
         """The same on processors, for what a GPU cannot lead from home."""
         return LinkageStates(self.linkage)
 
-    def solve(self, q: Any, v: Any, a: Any) -> tuple[Any, Any]:
+    def solve(self, fit: tuple[Any, Any, Any], q: Any, v: Any, a: Any) -> tuple[Any, Any]:
         """Positions, speeds, accelerations (3, dependent, rows) for those of the inputs; which rows are good."""
-        away = q - self._home[: len(q)]
-        i, j = self._pairs
-        way = 0.5 * (self._parabola @ self._library.concatenate([away, away[i] * away[j]]))
-        way[self._turns] *= 1.0 + way[self._turns] ** 2 / 3.0  # the tangent, but for its fifth power
-        return self.solve_from(way, q, v, a)
+        middle, half, coefficients = fit
+        return self.solve_from(coefficients @ self._terms((q - middle) / half), q, v, a)
 
     def halves(self, joints: Any) -> Any:
         """What `solve_from` starts at, from positions of the dependent joints (dependent, rows)."""
-        way = 0.5 * (joints - self._home[len(self.linkage.inputs) :])
+        way = 0.5 * (joints - self._home)
         way[self._turns] = self._library.tan(way[self._turns])
+        way[self._slides] *= 2.0 / self.system.length
         return way
 
     def solve_from(self, way: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any]:
-        """`solve` from tangents of half of the ways from home, or half of these (dependent, rows)."""
+        """`solve` from `halves` (dependent, rows)."""
         found, last, good = self._from(way, q, v, a)
         if self._cupy is not None:
             return self._with_processors(found, good, way, q, v, a)
+        if good.all():
+            return found, good
         for led in (False, True):  # what is near goes on; the rest is led from home, which takes far longer
             bad = np.flatnonzero(~good if led else ~good & (last < NEAR))
             if not len(bad):
@@ -126,15 +151,17 @@ class LinkageStates:
         library = self._library
         n, d, rows = len(q), len(self.system.dependent), q.shape[1]
         columns = library.empty((5 * n + d, rows))
-        for k, one in enumerate((q, v, a, library.cos(q), library.sin(q), way)):
-            columns[k * n : (k + 1) * n if k < 5 else None] = one
-        starts = columns[5 * n :]
-        starts[~self._turns] *= 2.0 / self.system.length
+        columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n], columns[5 * n :] = q, v, a, way
+        library.cos(q, out=columns[3 * n : 4 * n])
+        library.sin(q, out=columns[4 * n : 5 * n])
+        inputs = (self._code if self._cupy is None else self._gpu_code).inputs
+        if len(inputs) < len(columns):
+            columns = library.ascontiguousarray(columns[list(inputs)])
         if self._cupy is None:
-            code, out = self._code, np.empty((3 * d + 3, rows))
-            code(np.ascontiguousarray(columns[list(code.inputs)]), out)
+            out = np.empty((3 * d + 3, rows))
+            self._code(columns, out)
         else:
-            out = self._gpu_code.there(library.ascontiguousarray(columns[list(self._gpu_code.inputs)]))
+            out = self._gpu_code.there(columns)
         good = (out[-1] == 1.0) & (out[-3] < SOLVED) & is_regular.py_func(out[-2])
         return out[:-3].reshape(3, d, rows), out[-3], good
 
@@ -165,27 +192,33 @@ def consistent_states(
     tied = {name for one in tree.clusters for name in one.joints}
     drawn = [*(k for part in linkages for k in part.linkage.inputs), *(name for name in names if name not in tied)]
     bounds = np.array([_range(tree, name, name in tied, given) for name in drawn]).reshape(-1, 2)
-    at_home = [[tree.home.get(name, 0.0)] for name in names]
-    ends, home, fastest = map(library.asarray, (bounds, at_home, [[[speed]], [[acceleration]]]))
+    parts, first = [], 0
+    for one in linkages:
+        inputs, last = slice(first, first + len(one.linkage.inputs)), first + len(one.linkage.inputs)
+        parts.append((one, one.fit(bounds[inputs]) if n else None, inputs, [column[k] for k in one.system.dependent]))
+        first = last
+    home = library.asarray([[tree.home.get(name, 0.0)] for name in names])
+    low, high = bounds.T
+    most = np.where(high > low, [[speed], [acceleration]], 0.0)  # what has one place only stays there
+    lowest, width = (library.asarray(np.stack(rows)[..., None]) for rows in ((low, *-most), (high - low, *(2 * most))))
     result = [(library.empty if gpu else empty_shareable)((n, len(names))) for _ in range(3)]
-    rows = max(1, min(GPU_ROWS, n)) if gpu else ROWS
 
     def part(at: slice) -> None:
         rng = library.random.default_rng(seed) if gpu else np.random.Generator(np.random.SFC64([seed, at.start]))
-        done = at.start
+        done, rows = at.start, min(GPU_ROWS if gpu else ROWS, -(-(at.stop - at.start) // LANES) * LANES)
+        whole = library.zeros((3, len(names), rows))
+        whole[0] = home
         for _ in range(DRAWS * (1 + (at.stop - at.start) // rows)):
             if done == at.stop:
                 return
-            moves = _random_moves(rng, ends, fastest, rows)
-            whole, good, first = library.zeros((3, len(names), rows)), library.ones(rows, dtype=bool), 0
-            whole[0] = home
+            moves = rng.random((3, len(bounds), rows))
+            moves *= width
+            moves += lowest
             whole[:, [column[name] for name in drawn]] = moves
-            for one in linkages:
-                last = first + len(one.linkage.inputs)
-                found, closes = one.solve(*moves[:, first:last])
-                whole[:, [column[name] for name in one.system.dependent]] = found
+            good = library.ones(rows, dtype=bool)
+            for one, fit, inputs, others in parts:
+                whole[:, others], closes = one.solve(fit, *moves[:, inputs])
                 good &= closes
-                first = last
             kept = slice(at.stop - done) if good.all() else library.flatnonzero(good)[: at.stop - done]
             for all_rows, some in zip(result, whole[:, :, kept], strict=True):
                 all_rows[done : done + some.shape[1]] = some.T
@@ -193,11 +226,6 @@ def consistent_states(
         raise UsageError("ranges", "most random states do not close", "give narrower ranges")
 
     part(slice(0, n)) if gpu else over_cores(part, n)
-    some = library.asnumpy(result[0][:LANES]) if gpu else result[0][:LANES]
-    for one in linkages if n else ():
-        inputs = one.linkage.inputs
-        within = bounds[[drawn.index(name) for name in inputs]].tolist()
-        _refuse_contradictions(one, some[:, [column[name] for name in inputs]], within)
     return ConsistentStates(names, *result)
 
 
@@ -205,26 +233,6 @@ def _drawn_linkages(tree: TreeModel, given: Mapping[str, Any], gpu: bool) -> lis
     """A linkage per cluster, whose inputs are the joints with a range, else its independent ones."""
     asked = [tuple(name for name in given if name in one.joints) or one.independent for one in tree.clusters]
     return [_states(tree, names, one.actuators, gpu) for one, names in zip(tree.clusters, asked, strict=True)]
-
-
-def _random_moves(rng: Any, ends: Array, fastest: Array, rows: int) -> Array:
-    """Positions, speeds and accelerations (3, n, rows) within ends (n, 2); what has one place only stays there."""
-    moves = rng.random((3, len(ends), rows))
-    moves[0] = ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * moves[0]
-    moves[1:] = (2.0 * moves[1:] - 1.0) * fastest
-    moves[1:, ends[:, 0] == ends[:, 1]] = 0.0
-    return moves
-
-
-def _refuse_contradictions(states: LinkageStates, inputs: Array, within: list[list[float]]) -> None:
-    """What repeats at home may contradict elsewhere; seen once for inputs within these ends."""
-    if within == states.agrees_within:
-        return
-    states.agrees_within, linkage = within, states.linkage
-    if (gap := linkage.at(inputs).gap.max()) > CONTRADICT:
-        states.agrees_within = []
-        problem = f"loops of {', '.join(linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
-        raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
 
 
 def closed_states(

@@ -23,7 +23,7 @@ from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 Table = dict[str, list[Number]]  # rates of a joint by name, per rate of each input
-CHORDS = 3  # further steps with the derivatives of the first, for many states at once
+CHORDS = 2  # further steps with the derivatives of the second, for many states at once
 STEPS = 2  # of Newton's method in a recording: the second squares what the first left
 
 
@@ -238,7 +238,7 @@ def record_motion(system: LoopSystem) -> Recording:
     """From inputs; their speeds, accelerations, cosines and sines (n each); and where the dependent joints start.
 
     That is the tangent of half a joint's angle from home, or its way from home over the length. Results: positions of
-    the dependent joints, their speeds and accelerations [m, rad]; the last correction or gap, the least margin.
+    the dependent joints, their speeds and accelerations [m, rad]; the last correction, the least margin.
     """
     n = len(system.inputs)
     angles = np.array([system.near[name] for name in system.inputs])
@@ -256,22 +256,27 @@ def record_motion(system: LoopSystem) -> Recording:
         cosine, sine = (1.0 - square) / (1.0 + square), (start + start) / (1.0 + square)
         one, other = float(np.cos(home)), float(np.sin(home))
         r.state[name] = cosine * one - sine * other, sine * one + cosine * other
-    last: Number = 0.0
     for block in system.blocks:
-        last = extreme("worse", last, r.step(block, CHORDS))
+        r.step(block)
+        r.step(block, CHORDS)
     speeds, more = ({k: x * (1.0 / r.unit(k)) for k, x in zip(system.inputs, one, strict=True)} for one in (v, a))
-    factors = {}
+    factors: dict[Block, _Factors] = {}
+    corrections: dict[str, Number] = {}
     for block in system.blocks:
         rows = r.rows(block)
         factors[block] = r.factorised(block, rows)
         r.margins.append(factors[block].margin)
-        last = extreme("worse", last, *(abs(row.gap) for row in rows))
-        speeds |= zip(block.joints, factors[block].solve([-_along(row.rates, speeds) for row in rows]), strict=True)
+        for table, gaps in ((corrections, [row.gap for row in rows]), (speeds, [0.0] * len(rows))):
+            known = [_along(row.rates, table) + gap for row, gap in zip(rows, gaps, strict=True)]
+            table |= zip(block.joints, factors[block].solve([-x for x in known]), strict=True)
     seeds = r.seeds(speeds)
     for block in system.blocks:
         rows, changes = r.changing(block, seeds)
         known = [_along(row.rates, more) + _along(change, speeds) for row, change in zip(rows, changes, strict=True)]
         more |= zip(block.joints, factors[block].solve([-x for x in known]), strict=True)
+    for name, x in corrections.items():
+        r._move(name, x)
+    last = extreme("worse", 0.0, *map(abs, corrections.values()))
     results = [r.angle(name) for name in system.dependent]
     results += [table[name] * r.unit(name) for table in (speeds, more) for name in system.dependent]
     return Recording(r.tape, 1, (*results, last, extreme("min", 1.0, *r.margins)))
