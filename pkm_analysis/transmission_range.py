@@ -15,7 +15,7 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -482,20 +482,38 @@ def _run(given: argparse.Namespace) -> int:
     found = [over_range(t, {name: ranges[name] for name in t.joints if name in ranges}) for t in parts]
     for one in found:
         print(one.transmission, *one.lines(), sep="\n")
-    if given.picture:
-        _only(found).plot(given.picture)
-    for file, text in (
-        (given.csv, lambda: csv_text(_only(found))),
-        (given.mjlab, lambda: actuators_text(found, gains, MJLAB)),
-        (given.isaaclab, lambda: actuators_text(found, gains, ISAAC)),
-        (given.ros_control, lambda: (linkage_text if given.c else ros2_control_text)(_only(found))),
-    ):
-        if file:
-            write_output(text(), file)
-    if given.c:
+    return _write(given, found, gains)
+
+
+def _write(given: argparse.Namespace, found: list[TransmissionRange], gains: Any) -> int:
+    """The files that are asked for; one that is refused does not keep the others back."""
+
+    def in_c() -> None:
         t = _only(found).transmission
         write_files(Path(given.c), transmission_in_c(t, name_in_c(t)), "transmission")
-    return 0
+
+    outputs: list[tuple[str | None, Callable[[], object]]] = [
+        (given.csv, lambda: write_output(csv_text(_only(found)), given.csv)),
+        (given.mjlab, lambda: write_output(actuators_text(found, gains, MJLAB), given.mjlab)),
+        (given.isaaclab, lambda: write_output(actuators_text(found, gains, ISAAC), given.isaaclab)),
+        (
+            given.ros_control,
+            lambda: write_output((linkage_text if given.c else ros2_control_text)(_only(found)), given.ros_control),
+        ),
+        (given.c, in_c),
+        (given.picture, lambda: _only(found).plot(given.picture)),
+    ]
+    refused: list[str] = []
+    for file, write in outputs:
+        try:
+            if file:
+                write()
+        except (PkmError, OSError) as error:
+            problem = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            refused += [] if problem in refused else [problem]
+    for problem in refused:
+        print(f"pkm transmission: {problem}", file=sys.stderr)
+    return 1 if refused else 0
 
 
 def _warn_of_units(tree: TreeModel) -> None:

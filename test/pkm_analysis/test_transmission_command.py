@@ -51,6 +51,14 @@ def test_a_name_with_a_comma_is_quoted(tmp_path: Path, capsys: pytest.CaptureFix
     assert "rocker, left" in capsys.readouterr().out
 
 
+def test_a_refused_output_keeps_no_other_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configuration = tmp_path / "rocker.py"
+    asked = [four_bar(tmp_path), "--joints", "rocker", "--range", "rocker=-20deg:20deg"]
+    assert main([*asked, "--csv", str(tmp_path / "none" / "rocker.csv"), "--mjlab", str(configuration)]) == 1
+    assert "none" in capsys.readouterr().err
+    assert configuration.exists()
+
+
 def test_tells_ranges_and_folds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([BIPED, "--joints", "left_knee", "--range", "left_knee=-140:30deg"]) == 0
     said = capsys.readouterr().out
