@@ -503,17 +503,16 @@ def _write(given: argparse.Namespace, found: list[TransmissionRange], gains: Any
         (given.c, in_c),
         (given.picture, lambda: _only(found).plot(given.picture)),
     ]
-    refused: list[str] = []
+    status, told = 0, set()
     for file, write in outputs:
         try:
             if file:
                 write()
         except (PkmError, OSError) as error:
-            problem = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            refused += [] if problem in refused else [problem]
-    for problem in refused:
-        print(f"pkm transmission: {problem}", file=sys.stderr)
-    return 1 if refused else 0
+            if str(error) not in told:
+                status = wrong("transmission", error)
+            told.add(str(error))
+    return status
 
 
 def _warn_of_units(tree: TreeModel) -> None:
