@@ -9,7 +9,7 @@ Newton's method on pose and joints together, limbs eliminated, and as quadratic.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import cos, inf, sin
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from pkm_kinematics.recordings_at_home import (
     joint_inputs,
     joint_results,
     pose_inputs,
+    reading_inputs,
 )
 from pkm_kinematics.solve.engine import Engine
 from pkm_runtime.codegen import Recording, Tape, loose, trace
@@ -68,6 +69,9 @@ class Tracked(ByAddress):
         "Tracked",
         False,
         last=(_f, 1),
+        turning=(np.int64, 1),
+        before=(_f, 1),
+        reading=(_f, 1),
         farthest=(_f, 1),
         limbs=(_f, 1),
         first=(_f, 1),
@@ -77,6 +81,9 @@ class Tracked(ByAddress):
         out=(_f, 1),
     )
     last: Array  # (n_actuated,) actuated joints at the last pose
+    turning: Array  # (n_actuated,) which turn
+    before: Array  # (3 n_actuated,) `last`, with cosines and sines of those that turn behind it
+    reading: Array  # the same of a reading
     farthest: Array  # (n_actuated,) from which on readings are not usable
     limbs: Array  # (2 k,) where iterated limbs are, see `read_iterated`
     first: Array  # (m * n,) drives' rates at the last pose, for redundant actuators; (6 * m,) by twist in a space that
@@ -149,9 +156,9 @@ class _Step:
         self.n, self.m, self.tape = e.mobility, len(e.actuated_names), Tape()
         actuated = joints[e.actuated_column]
         self.tables, self.model, self.data = e.model, loose(e.model), loose(e.data(joints))
-        self.last = self.tape.inputs(0, actuated, range(self.m))
+        self.last = reading_inputs(self.tape, 0, actuated, e.actuated_turning)
         self.pose = pose_inputs(self.tape, 1, near, e.model.subspace)
-        self.q = self.tape.inputs(2, actuated, range(self.m))
+        self.q = reading_inputs(self.tape, 2, actuated, e.actuated_turning)
         self.limbs = joint_inputs(self.tape, 3, e.model, self.data)
         self.turning = not e.constant_space
         self.way = LimbsUnderWay(trace(invert_block, [(inverse_by_rows, inverse_in_fixed_order)]))
@@ -212,9 +219,20 @@ def tracked(e: Engine, recording: Recording, last: Array) -> Tracked:
     n, m, results = e.mobility, len(e.actuated_names), len(recording.results)
     first = m * n if m > n else 0 if e.constant_space else 6 * m
     limbs = results - RESULTS - first
-    farthest = np.array(e.inputs.farthest(e.actuated_turning))
-    state = last, farthest, np.empty(limbs), np.empty(first)
+    farthest, turning = np.array(e.inputs.farthest(e.actuated_turning)), np.array(e.actuated_turning, dtype=np.int64)
+    state = last, turning, np.empty(3 * m), np.empty(3 * m), farthest, np.empty(limbs), np.empty(first)
     return Tracked(*state, np.empty((n, n)), np.empty(7), np.empty(limbs), np.empty(results))
+
+
+@compiled
+def with_turns(q, turning, out):
+    """Write q (m,), and cosines and sines of the drives that turn, to `out` (3 m,): see `reading_inputs`."""
+    m = q.shape[0]
+    for k in range(m):
+        out[k] = q[k]
+        if turning[k]:
+            out[m + k] = cos(q[k])
+            out[m + m + k] = sin(q[k])
 
 
 @compiled
@@ -224,13 +242,15 @@ def straight_track(code, size, robot, q, pose):
     ANOTHER_BRANCH where it takes more than one, or q is not usable, with `pose` (7,) and robot left alone. `code` is
     the code's address, `size` the characteristic length [m].
     """
-    at, out, trial, first, last, farthest = robot.at, robot.out, robot.trial, robot.first, robot.last, robot.farthest
+    at, out, trial, first, reading = robot.at, robot.out, robot.trial, robot.first, robot.reading
     for k in range(q.shape[0]):
-        if not abs(q[k]) < farthest[k]:
+        if not abs(q[k]) < robot.farthest[k]:
             return ANOTHER_BRANCH, 0.0, 0
+    with_turns(robot.last, robot.turning, robot.before)
+    with_turns(q, robot.turning, reading)
     copy(pose, at)
     copy(robot.limbs, trial)
-    if call_code(code, last, at, q, trial, out) != CONVERGED:
+    if call_code(code, robot.before, at, reading, trial, out) != CONVERGED:
         return ANOTHER_BRANCH, 0.0, 0
     behind = RESULTS + trial.shape[0]
     side = out[SIDE]
@@ -244,13 +264,13 @@ def straight_track(code, size, robot, q, pose):
             return ANOTHER_BRANCH, 0.0, 0
         copy(out, at)
         copy(out[RESULTS:], trial)
-        if call_code(code, q, at, q, trial, out) != CONVERGED or out[SIDE] != side:
+        if call_code(code, reading, at, reading, trial, out) != CONVERGED or out[SIDE] != side:
             return ANOTHER_BRANCH, 0.0, 0
         if settled(step, previous, size) and out[GAP] < 1.0:
             if not same_sides(first, out[behind:], robot.product):
                 return ANOTHER_BRANCH, 0.0, 0
             copy(at, pose)
-            copy(q, last)
+            copy(q, robot.last)
             copy(trial, robot.limbs)
             return CONVERGED, out[ERROR], iteration
         previous = step

@@ -72,6 +72,15 @@ def free_inputs(tape: Tape, array: int, first: int, n: int) -> Array:
     return tape.inputs(array, some_numbers(n), range(n), first)
 
 
+def reading_inputs(tape: Tape, array: int, values: Array, turning: Array) -> Array:
+    """Positions (m,) of drives, input array `array`, and cosines and sines of those that turn, behind them there."""
+    q, m = tape.inputs(array, values, range(len(values))), len(values)
+    for a in np.flatnonzero(turning):
+        for k, (what, turn) in enumerate((("cos", np.cos), ("sin", np.sin))):
+            tape.know(what, q[a], tape.inputs(array, turn(values[a : a + 1]), [0], m + k * m + int(a))[0])
+    return q
+
+
 def joint_inputs(tape: Tape, array: int, model: Model, data: Any) -> list[Any]:
     """Make where iterated limbs start, in loose `data`, input array `array`, as `fixed_steps` has it; their states."""
     found: list[Any] = []

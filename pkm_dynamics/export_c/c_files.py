@@ -26,6 +26,7 @@ from pkm_dynamics.export_c.c_parts import (
     TURNING_STEPS,
     C,
     LimbPlaces,
+    arc_tangent_in_c,
 )
 from pkm_dynamics.export_c.c_test import states_of, test_source
 from pkm_dynamics.export_c.headers import (
@@ -54,6 +55,8 @@ from pkm_runtime.codegen.c_code import CHOICES, identifier, quoted
 
 # Of the robot's size: between poses on the way of a platform with one degree of freedom, from which limbs are found
 BETWEEN = 0.05
+# Of the operations of a step that serves every pose: one in more is not written before it.
+WORTH = 0.9
 
 
 class CFiles:
@@ -150,6 +153,8 @@ class CFiles:
         parts.append(forward)
         used = {name for name in CHOICES if any(f"{name}(" in text for text in parts)}
         texts = [f"static REAL {name}(REAL a, REAL b)\n{{\n    return {CHOICES[name]};\n}}\n" for name in sorted(used)]
+        if any("angle_at(" in text for text in parts):
+            texts.append(self.text(arc_tangent_in_c(self.scalar.number, 5 if self.single else 13)))
         return "\n".join([*parts[:2], *map(self.scalar.typed, texts), *parts[2:]])
 
     def _names(self, table: str, names: Sequence[str]) -> str:
@@ -262,6 +267,7 @@ class CFiles:
         code = function.code(self.single)
         self.counts[name] = code.counts
         text = "\n".join(code.lines(self.robot.titles)).strip("\n")
+        text = re.sub(r"\batan2f?\(", "angle_at(", text)
         unused = [
             a for a in re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments) if not re.search(rf"(?<!->)\b{a}\b", text)
         ]
@@ -317,6 +323,7 @@ class CFiles:
             .replace("LIMB_ERRORS", self._body("limb_errors", arguments, robot.limb_errors()))
             .replace("NEWTON_STEP", self._body("newton_step", to + ", struct step *step", step))
         )
+        text = self._with_quick_step(text, to + ", struct step *step")
         by_rates, rates = robot.turning or robot.m > robot.n, 6 if robot.turning else robot.m
         text = text.replace("TRACK\n", self._track_graph() if robot.turning else C["TRACK"])
         for word, c in (OPEN_STEPS if robot.turning or robot.iterated else CLOSED_STEPS).items():
@@ -346,6 +353,16 @@ class CFiles:
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
         return self.text("\n".join([*self._forward_tables(places), text]))
+
+    def _with_quick_step(self, text: str, arguments: str) -> str:
+        """The forward kinematics with a quick step before the one that serves every pose, where it is quicker."""
+        quick = None if self.robot.turning else self.robot.newton_step(quick=True)
+        body = self._body("quick_step", arguments, quick) if quick and quick.regular else ""
+        if not body or self.counts["quick_step"].total() > WORTH * self.counts["newton_step"].total():
+            return text.replace("QUICK_STEP", "")
+        given = ", ".join(re.findall(r"(\w+)(?:\[\d*\])?(?:,|$)", arguments))
+        both = C["QUICK_STEP"].replace("ARGUMENTS", arguments).replace("GIVEN", given).replace("BODY", body)
+        return text.replace("static int newton_step(", "static int sure_step(").replace("QUICK_STEP", both)
 
     def _track_graph(self) -> str:
         """The way on all joints, where the motion space turns."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from math import pi
 from pathlib import Path
 
 from pkm_kinematics.model.tables import Tables
+from pkm_runtime.codegen.machine_code import FOLD, arc_coefficients
 
 
 def _texts() -> dict[str, str]:
@@ -141,6 +144,16 @@ Task coordinates: {what}. Drives: {drives}. {modes} working mode(s), numbered fr
 Where there is no answer, it is NaN, and the status says why. `{name}_forward` continues `near`: called in every period
 with the pose of the last, it keeps its assembly mode, or says that it cannot.
 """
+
+
+def arc_tangent_in_c(number: Callable[[float], str], degree: int) -> str:
+    """`arc_tangent` in C, by a series of a degree, in numbers as C writes them."""
+    lines, *others = reversed([number(x) for x in arc_coefficients(degree)])
+    for x in others:
+        lines = f"({lines} * square\n        {x[0] if x[0] == '-' else '+'} {x.removeprefix('-')})"
+    words = {"SERIES": lines[1:-1], "FOLD": number(FOLD), "LEAST": number(1e-30)}
+    words |= {f"PI_{k}": number(pi / k) for k in (1, 2, 4)}
+    return re.sub(r"\b(" + "|".join(words) + r")\b", lambda found: words[found[0]], C["ARC_TANGENT"])
 
 
 class LimbPlaces:

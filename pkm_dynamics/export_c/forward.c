@@ -22,7 +22,7 @@ static int newton_step(
 {
 NEWTON_STEP
 }
-
+QUICK_STEP
 /* Newton's method from `pose` to actuators at `goal`; 1 where every correction was at most a quarter of that before. */
 static int follow(const REAL side[], const REAL goal[], Q_OUT REAL pose[7])
 {
@@ -47,6 +47,19 @@ static int follow(const REAL side[], const REAL goal[], Q_OUT REAL pose[7])
     return 0;
 }
 
+/* Where the drives are to be with `rest` of `span` left to `actuated`: their positions, and behind them cosines and sines
+   of those that turn. */
+static void aim(const REAL actuated[], REAL rest, const REAL span[], REAL goal[3 * M])
+{
+    for (int a = 0; a < M; a++) {
+        goal[a] = actuated[a] - rest * span[a];
+        if (actuator_turns[a]) {
+            goal[M + a] = COS(goal[a]);
+            goal[M + M + a] = SIN(goal[a]);
+        }
+    }
+}
+
 static int usable(const REAL actuated[])
 {
     int all = 1;
@@ -59,13 +72,27 @@ TRACK
 NEAREST_SIDE
 int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
 {
-    REAL side[SIDES] = {ZERO}, span[M] = {ZERO};Q_FIRST
+    REAL side[SIDES] = {ZERO}, span[M] = {ZERO}, goal[3 * M];Q_FIRST
     int status = usable(actuated) ? platform(near, pose) : PKM_INVALID_INPUT;
+    aim(actuated, ZERO, span, goal);
     if (status == PKM_OK)
-        status = nearest_side(pose, actuated, side, spanQ_LAST);
+        status = nearest_side(pose, goal, side, spanQ_LAST);
     if (status == PKM_OK)
         status = track(actuated, side, span, Q pose);
     return finish(status, pose, 7);
+}
+//// QUICK_STEP
+
+/* The same in fewer operations, which do not serve every pose. */
+static int quick_step(ARGUMENTS)
+{
+BODY
+}
+
+static int newton_step(ARGUMENTS)
+{
+    const int status = quick_step(GIVEN);
+    return status == PKM_OK ? status : sure_step(GIVEN);
 }
 //// NEAREST_SIDE
 /* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */
@@ -150,7 +177,7 @@ int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
 /* Takes the platform from a pose along with the actuators, which have `span` to go to `actuated`. */
 static int track(const REAL actuated[], const REAL side[], const REAL span[], Q_OUT REAL at[7])
 {
-    REAL done = ZERO, cap = ONE, goal[M];Q_LOCAL
+    REAL done = ZERO, cap = ONE, goal[3 * M];Q_LOCAL
     for (int a = 0; a < M; a++)
         while (actuator_turns[a] && cap * FABS(span[a]) > HALF)
             cap *= HALF;
@@ -158,8 +185,7 @@ static int track(const REAL actuated[], const REAL side[], const REAL span[], Q_
     for (int tries = 0; tries < 200 && part >= SHORTEST; tries++) {
         REAL next[7];
         const REAL rest = ONE - done - part;
-        for (int a = 0; a < M; a++)
-            goal[a] = actuated[a] - rest * span[a];
+        aim(actuated, rest, span, goal);
         for (int i = 0; i < 7; i++)
             next[i] = at[i];
 Q_KEEP        if (!follow(side, goal, Q next)) {
@@ -314,13 +340,14 @@ static int follow_graph(const REAL actuated[], const REAL span[], REAL q[], REAL
    pose if that is short, else on all joints. */
 static int track(const REAL actuated[], const REAL side[], const REAL span[], Q_OUT REAL at[7])
 {
-    REAL next[7]ALL_JOINTS;
+    REAL next[7], goal[3 * M]ALL_JOINTS;
     int near = 1;
+    aim(actuated, ZERO, span, goal);
     for (int a = 0; a < M; a++)
         near = near && !(actuator_turns[a] && FABS(span[a]) > HALF);
     for (int i = 0; i < 7; i++)
         next[i] = at[i];
-KEEP_JOINTS    if (near && follow(side, actuated, Q next)) {
+KEEP_JOINTS    if (near && follow(side, goal, Q next)) {
         for (int i = 0; i < 7; i++)
             at[i] = next[i];
         return PKM_OK;

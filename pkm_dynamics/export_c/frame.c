@@ -35,6 +35,22 @@ TORN    for (int k = 0; k < SIDES; k++)
         side[k] = (mode >> k) % 2 ? -ONE : ONE;
     return PKM_OK;
 }
+//// ARC_TANGENT
+/* `atan2` within four roundings, in operations that are the same for all arguments; zero of either sign is zero. */
+static REAL angle_at(REAL y, REAL x)
+{
+    const REAL ax = FABS(x), ay = FABS(y);
+    const REAL low = ax < ay ? ax : ay, high = ay > ax ? ay : ax; /* NaN where y is, and where x is */
+    const REAL part = low / (high < LEAST ? LEAST : high);
+    const REAL folded = (part - ONE) / (part + ONE);
+    const REAL offset = part > FOLD ? PI_4 : ZERO;
+    const REAL t = part > FOLD ? folded : part, square = t * t;
+    const REAL series = SERIES;
+    REAL angle = t * square * series + t + offset;
+    angle = ay > ax ? PI_2 - angle : angle;
+    angle = x < ZERO ? PI_1 - angle : angle;
+    return y < ZERO ? -angle : angle;
+}
 //// WITHIN
 /* 1 where a joint is in its range, if need be after some full turns. */
 static int within(REAL *q, int k)

@@ -281,8 +281,9 @@ static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL
 //// FORWARD_NEAR
 int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *limbs)
 {
-    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, q[PLACES];
+    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, goal[3 * M], q[PLACES];
     int status = usable(actuated) ? PKM_OK : PKM_INVALID_INPUT;
+    aim(actuated, ZERO, span, goal);
     if (status == PKM_OK)
         status = limbs->known ? sides_of(limbs->mode, side) : take_along(NAME_home, 0, side, limbs);
     for (int k = 0; k < 7; k++)
@@ -290,7 +291,7 @@ int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *li
     for (int k = 0; k < PLACES; k++)
         q[k] = limbs->joints[k];
     if (status == PKM_OK)
-        status = limb_errors(at, side, q, actuated, span);
+        status = limb_errors(at, side, q, goal, span);
     if (status == PKM_OK)
         status = track(actuated, side, span, q, at);
     for (int k = 0; k < 7; k++)

@@ -52,7 +52,7 @@ from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drive
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, turn_back
 from pkm_kinematics.recorded_tracking import SMALL, LimbsUnderWay
-from pkm_kinematics.recordings_at_home import inverse_in_fixed_order, some_numbers
+from pkm_kinematics.recordings_at_home import inverse_in_fixed_order, reading_inputs, some_numbers
 from pkm_kinematics.solve.position_solver import EXACT, TORN
 from pkm_runtime.codegen import trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
@@ -391,20 +391,25 @@ class RecordedRobot(RobotFacts):
         return INSIDE / CLOSED if not self.single else 1.0
 
     def _errors(self, f: RecordedFunction) -> Any:
-        goal = f.given(GIVEN, self.engine.home_joints[self.engine.actuated_column] + 0.01, "goal")
+        goal = reading_inputs(
+            f.tape, GIVEN, self.engine.home_joints[self.engine.actuated_column] + 0.01, self.engine.actuated_turning
+        )
+        f.inputs |= {(GIVEN, k): f"goal[{k}]" for k in range(3 * self.m)}
         left = np.zeros(self.m, dtype=object)
         f.trace(actuator_error)(f.model.bodies, f.data.state, goal, left)
         f.end("positions of the limbs", f.open, *listed("left", left))
         return goal
 
-    def newton_step(self) -> RecordedFunction:
+    def newton_step(self, quick: bool = False) -> RecordedFunction:
         """A step of Newton's method on the pose towards actuators at `goal`: see `kernels/path/follow.py`.
 
-        Iterated limbs take a step of their own with it, as in `recorded_tracking`, to `next`.
+        Iterated limbs take a step of their own with it, as in `recorded_tracking`, to `next`. A `quick` one inverts by
+        elimination, in fewer operations, and has no result at some poses.
         """
         f = self._on_the_way()
-        way = LimbsUnderWay(f.trace(invert_block), CLOSED_SINGLE if self.single else CLOSED)
-        instead, closing = [*self.instead, *(way.openly if self.turning or self.iterated else way.instead)], np.zeros(6)
+        by = [*self.instead, (inverse_by_rows, inverse_in_fixed_order)] if quick else self.instead
+        way = LimbsUnderWay(trace(invert_block, by), CLOSED_SINGLE if self.single else CLOSED)
+        instead, closing = [*by, *(way.openly if self.turning or self.iterated else way.instead)], np.zeros(6)
         if self.iterated:
             f.joints_from("q", self.solved)
             trace(solve_positions, instead)(f.model, f.data, f.mode, False)

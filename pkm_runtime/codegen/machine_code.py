@@ -20,7 +20,7 @@ from pkm_runtime.codegen.tape import Array, Number, Recording, Tape, Term, extre
 from pkm_runtime.kernels.binding import ANOTHER_BRANCH
 
 _DEGREE = 13  # in t^2: the series of Chebyshev falls by a factor of 25 from term to term
-_FOLD = sqrt(2.0) - 1.0  # tan(pi / 8): beyond, pi / 4 is taken off
+FOLD = sqrt(2.0) - 1.0  # tan(pi / 8): beyond, pi / 4 is taken off
 _LEAST = 1e-300  # in place of a zero denominator
 # The assembly written here has pointers without a type, which LLVM reads since version 16.
 AVAILABLE = hasattr(llvm, "create_pass_builder") and llvm.llvm_version_info[0] >= 16
@@ -41,14 +41,14 @@ CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must 
 
 
 @cache
-def _coefficients() -> tuple[float, ...]:
-    """Coefficients of t^0, t^2, ... in atan(t) / t - 1 over t^2, for |t| up to `_FOLD`."""
+def arc_coefficients(degree: int = _DEGREE) -> tuple[float, ...]:
+    """Coefficients of t^0, t^2, ... in atan(t) / t - 1 over t^2, for |t| up to `FOLD`."""
 
     def rest(square: np.ndarray) -> np.ndarray:
         terms = [(-1.0) ** (k + 1) / (2 * k + 3) * square**k for k in range(40)]
         return np.sum(terms[::-1], axis=0)
 
-    fit = Chebyshev.interpolate(rest, _DEGREE, domain=(0.0, _FOLD**2))
+    fit = Chebyshev.interpolate(rest, degree, domain=(0.0, FOLD**2))
     return tuple(map(float, fit.convert(kind=Polynomial).coef))
 
 
@@ -60,10 +60,10 @@ def arc_tangent(y: Number, x: Number) -> Number:
     low, high = extreme("min", ax, ay), extreme("max", ax, ay)
     t = low / extreme("max", high, _LEAST)
     folded = (t - 1.0) / (t + 1.0)
-    offset = select_larger(t, _FOLD, 0.25 * pi, 0.0)
-    t = select_larger(t, _FOLD, folded, t)
+    offset = select_larger(t, FOLD, 0.25 * pi, 0.0)
+    t = select_larger(t, FOLD, folded, t)
     square = t * t
-    *others, value = _coefficients()
+    *others, value = arc_coefficients()
     for coefficient in reversed(others):
         value = value * square + coefficient
     angle = (t * square) * value + t + offset

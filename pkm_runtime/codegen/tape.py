@@ -83,6 +83,10 @@ class Tape:
         self.conditions[comparison, key(left), key(right)] = outcome
         return outcome
 
+    def know(self, what: str, of: Number, result: Term) -> None:
+        """Take `result`, such as an input, wherever a function of a term is asked for."""
+        self._terms[what, key(of)] = result
+
     def needed(self, results: Iterable[Number], conditions: bool = True) -> list[Term]:
         """The terms, in order, that `results` need, and on request the conditions."""
         found: set[int] = set()

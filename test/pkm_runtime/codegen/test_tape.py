@@ -11,6 +11,7 @@ import pytest
 
 from pkm_kinematics.kernels.regularity import factorise, nearest
 from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording, Tape, trace
+from pkm_runtime.codegen.tape import call
 from pkm_runtime.kernels.binding import ANOTHER_BRANCH
 from pkm_runtime.kernels.compiled import compiled, nan_max
 
@@ -30,6 +31,15 @@ def code_of(kernel: object, x: np.ndarray, n: int, varying: object = None) -> Ma
     tape, out = Tape(), np.zeros(n, dtype=object)
     trace(kernel)(tape.inputs(0, x, range(len(x)) if varying is None else varying), out)
     return MachineCode(Recording(tape, 1, tuple(out)))
+
+
+def test_what_is_known_of_an_input_is_not_computed_again() -> None:
+    x, tape = np.array([0.3, 0.9]), Tape()  # the second stands for the cosine of the first, which it is not
+    a, cosine = tape.inputs(0, x, (0, 1))
+    tape.know("cos", a, cosine)
+    code = MachineCode(Recording(tape, 1, (call("cos", a) + 1.0, call("cos", cosine))))
+    np.testing.assert_allclose(run(code, x, 2)[1], [1.9, cos(0.9)], rtol=1e-15)
+    assert code.counts["cos"] == 1
 
 
 @compiled
