@@ -111,15 +111,6 @@ def exponential(vector: Array) -> Array:
 
 
 @allocating
-def rotation_between(a: Array, b: Array) -> Array:
-    """Rotation vector (3,) by which the attitude `a` turns into `b` (4,), the shorter of the two."""
-    x, y, z, w = product(b[0], b[1], b[2], b[3], -a[0], -a[1], -a[2], a[3])
-    out = np.empty(3)
-    out[0], out[1], out[2] = vector_of(x, y, z, w)
-    return out
-
-
-@allocating
 def displace(pose: Array, displacement: Array) -> Array:
     """Pose (7,) moved by a displacement (6,): the origin by its first half, the attitude by its second."""
     out = np.empty(7)

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pkm_description import mechanism_from_urdf
-from pkm_description.mechanism import Array, Inertial, Mechanism
-from pkm_dynamics.linear_form import ParameterSet
+from pkm_description.mechanism import Inertial, Mechanism
 from pkm_runtime.errors import PkmError
 
 
@@ -26,18 +25,6 @@ def with_inertials(mechanism: Mechanism, inertials: Mapping[str, Inertial]) -> M
         if not inertial.massless:
             links[name].append(_element(inertial))
     return mechanism_from_urdf(ET.tostring(root, encoding="unicode"))
-
-
-def with_parameters(mechanism: Mechanism, parameters: ParameterSet, values: Array) -> Mechanism:
-    """The mechanism with the inertials of values (n,), fixed links included; rotors and friction as described."""
-    carrier: dict[str, str] = {}
-    for joint in mechanism.joints:
-        if joint.type.dof == 0:
-            carrier[joint.child] = carrier.get(joint.parent, joint.parent)
-    inertials = {link: parameters.inertial_of(values, link) for link in parameters.bodies}
-    inertials.update({link: Inertial() for link, body in carrier.items() if body in parameters.bodies})
-    inertials.update({link: parameters.inertial_of(values, link) for link in parameters.bodies})
-    return with_inertials(mechanism, inertials)
 
 
 def _element(inertial: Inertial) -> ET.Element:

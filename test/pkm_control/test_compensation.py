@@ -336,10 +336,6 @@ def test_a_table_leaves_out_poses_beyond_the_joints_ranges(tmp_path: Path) -> No
     assert read_compliance(str(file), analysis.robot.kinematics) is not None
 
 
-def table_of(k: Kinematics, sag: np.ndarray) -> ComplianceTable:
-    return ComplianceTable(k, np.array([k.home]), sag[None], np.zeros((1, 6, 6)), np.zeros(6), {})
-
-
 def test_limits_are_those_of_the_pose_that_is_led_to() -> None:
     """At the end of its range a platform that sags must be led beyond it, which is refused before it is run."""
     mechanism = load_mechanism("linear_delta")
