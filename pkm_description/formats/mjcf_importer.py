@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import Assembly, Body, Connection, at, motion
@@ -29,7 +30,7 @@ from pkm_description.formats.mjcf_model import (
     read,
 )
 from pkm_description.joint_geometry import freedoms
-from pkm_description.mechanism import Array, Inertial, Joint, JointType, Limits, Mimic, frozen
+from pkm_description.mechanism import Array, Coupling, Inertial, Joint, JointType, Limits, Mimic, frozen
 from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform_from_wxyz, wxyz_from_rotation
 from pkm_description.urdf import elements
 from pkm_description.urdf.xml_text import read_xml
@@ -56,6 +57,7 @@ class _Reader:
         self.assembly.bodies[WORLD] = Body(WORLD, np.eye(4))
         self.weighted = {body.parent for body in model.bodies if not body.joints and body.mass}  # by what is welded on
         self.positions = None if model.home is None else list(model.home)
+        self.references: dict[str, float] = {}  # of hinges and slides, from which equalities count
         for body in model.bodies:
             self._body(body)
         if self.positions:
@@ -66,7 +68,7 @@ class _Reader:
         for closure, kind, axes in _hinges(model.closures):
             self._closure(closure, kind, axes)
         self.assembly.springs += model.springs
-        self.assembly.couplings += model.couplings
+        self.assembly.couplings += map(self._of_positions, model.couplings)
         if remark is not None:
             self._believe(remark)
 
@@ -113,7 +115,7 @@ class _Reader:
         return pose
 
     def _joint(self, joint: MjcfJoint, parent: str, child: str, first: Array, second: Array) -> Connection:
-        """A hinge, slide or ball; positions count from the drawing, those of a ball from home."""
+        """A hinge, slide or ball; positions are MuJoCo's, those of a ball count from home."""
         one = Connection(joint.name, "spherical", parent, child, first, second, joint.axis)
         self.assembly.joints.append(one)
         one.damping, one.friction, one.armature = joint.damping, joint.friction, joint.armature
@@ -124,11 +126,13 @@ class _Reader:
         if joint.kind not in ("hinge", "slide"):
             raise DescriptionError(f'<joint name="{joint.name}">', f"unknown type {joint.kind!r}", "use hinge or slide")
         one.kind = "prismatic" if joint.kind == "slide" else "continuous"
-        one.drawn = self._taken([joint.reference])[0] - joint.reference
-        one.spring_stiffness, one.spring_reference = joint.stiffness, joint.rest - joint.reference
+        one.first = first @ motion(one, -joint.reference)  # the drawing has it at `ref`
+        self.references[joint.name] = joint.reference
+        one.drawn = self._taken([joint.reference])[0]
+        one.spring_stiffness, one.spring_reference = joint.stiffness, joint.rest
         if joint.limits:
             one.kind = "prismatic" if joint.kind == "slide" else "revolute"
-            one.limits = Limits(joint.limits[0] - joint.reference, joint.limits[1] - joint.reference)
+            one.limits = Limits(*joint.limits)
         return one
 
     def _couple(self) -> None:
@@ -143,7 +147,8 @@ class _Reader:
                 problem = "an equality holds it and an actuator drives it"
                 raise DescriptionError(f'<joint name="{name}">', problem, "leave one of them out")
         for name, position in held.items():
-            joints[name].kind, joints[name].first = "fixed", joints[name].first @ motion(joints[name], position)
+            turn = motion(joints[name], self._zero(name) + position)
+            joints[name].kind, joints[name].first = "fixed", joints[name].first @ turn
         for gear in self.model.gears:
             if gear.follower in driven and gear.leader not in driven and gear.ratio:  # the other way round
                 ratio = 1.0 / gear.ratio
@@ -154,12 +159,25 @@ class _Reader:
             if joints[gear.follower].mimic:
                 problem = "two equalities couple it to other joints"
                 raise DescriptionError(f'<joint name="{gear.follower}">', problem, "remove one of them")
-            # in MuJoCo between departures from the drawing, as here
-            joints[gear.follower].mimic = Mimic(gear.leader, gear.ratio, gear.offset)
+            offset = self._zero(gear.follower) + gear.offset - gear.ratio * self._zero(gear.leader)
+            joints[gear.follower].mimic = Mimic(gear.leader, gear.ratio, offset)
         for drive in self.model.actuators:
             self.assembly.drive(drive.joint, "<actuator>", drive.interface)
             limits = joints[drive.joint].limits
             joints[drive.joint].limits = Limits(limits.lower, limits.upper, effort=drive.effort)
+
+    def _zero(self, joint: str) -> float:
+        """The position from which MuJoCo's equalities count."""
+        return self.references.get(joint, 0.0)
+
+    def _of_positions(self, coupling: Coupling) -> Coupling:
+        """A coupling between departures from the drawing, said of positions."""
+        offset, terms = coupling.offset, []
+        for joint, numbers in coupling.terms:
+            constant, *powers = Polynomial([0.0, *numbers])(Polynomial([-self._zero(joint), 1.0])).coef
+            offset += float(constant)
+            terms.append((joint, tuple(map(float, powers))))
+        return Coupling(coupling.name, tuple(terms), offset)
 
     def _closure(self, closure: MjcfClosure, kind: str, axes: tuple[Array, Array] | None) -> None:
         frames = (closure.first_frame, closure.second_frame)

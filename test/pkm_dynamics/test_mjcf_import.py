@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.formats.bodies_and_joints import motion
 from pkm_description.formats.convert import main
 from pkm_description.formats.mjcf_compiled import read_compiled
 from pkm_description.formats.mjcf_export import export_mjcf
@@ -249,11 +250,36 @@ def test_couplings_and_motors_of_tendons() -> None:
     joints = {joint.name: joint for joint in assembly.joints}
     mimic = joints["other"].mimic
     assert mimic is not None
-    assert (mimic.joint, mimic.multiplier, mimic.offset) == ("motor", 2.0, 0.05)
+    assert (mimic.joint, mimic.multiplier) == ("motor", 2.0)
+    assert mimic.offset == pytest.approx(0.1 + 0.05 - 2.0 * 0.2)  # between departures from `ref`
     assert joints["held"].kind == "fixed"
     assert assembly.drives == {"motor": "effort"}
     # a motor of 2 N m on a gear of 3, on half of one joint and a quarter of one that turns twice as far
     assert joints["motor"].limits.effort == pytest.approx(2.0 * 3.0 * (0.5 + 0.25 * 2.0))
+
+
+def test_positions_are_those_of_mujoco_where_a_joint_has_a_ref() -> None:
+    """Bodies, limits, rests of springs and what an equality leaves open, at drawn positions of MuJoCo's."""
+    mujoco = pytest.importorskip("mujoco")
+    spring = '<joint name="other" ref="0.1" range="-1 2" limited="true" stiffness="3" springref="0.4"'
+    text = COUPLED.replace('<joint name="other" ref="0.1"', spring).replace("0.05 2 0 0 0", "0.05 2 -0.4 0.3 0.2")
+    text = text.replace('<joint joint="other" coef="0.25"/>', "")
+    assembly, m = assembly_of(text), mujoco.MjModel.from_xml_string(text)
+    joints, data = {joint.name: joint for joint in assembly.joints}, mujoco.MjData(m)
+    data.qpos[:] = np.random.default_rng(3).uniform(-1.0, 1.0, m.nq)
+    mujoco.mj_forward(m, data)
+    (coupling,) = assembly.couplings
+    position = {m.joint(i).name: float(data.qpos[i]) for i in range(m.njnt)}
+    for body in ("crank", "rocker", "mirror"):
+        (joint,) = (joint for joint in joints.values() if joint.child == body and not joint.closes)
+        pose = joint.first @ motion(joint, position[joint.name]) @ np.linalg.inv(joint.second)
+        np.testing.assert_allclose(pose[:3, :3].ravel(), data.body(body).xmat, atol=1e-12)
+    assert (joints["other"].limits.lower, joints["other"].limits.upper) == (-1.0, 2.0)
+    assert joints["other"].spring_reference == pytest.approx(0.4)
+    rows = [k for k in range(data.nefc) if data.efc_type[k] == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)]
+    followed = data.efc_pos[rows][[data.efc_id[k] for k in rows].index(1)]
+    leads = max(abs(c) for _, numbers in coupling.terms for c in numbers)  # which the equation is divided by
+    assert coupling.at(position.__getitem__, lambda _: 1.0)[0] * leads == pytest.approx(followed, abs=1e-12)
 
 
 def test_the_follower_that_is_driven_leads() -> None:
@@ -263,7 +289,8 @@ def test_the_follower_that_is_driven_leads() -> None:
     assert joints["other"].mimic is None
     mimic = joints["motor"].mimic
     assert mimic is not None
-    assert (mimic.joint, mimic.multiplier, mimic.offset) == ("other", 0.5, -0.025)
+    assert (mimic.joint, mimic.multiplier) == ("other", 0.5)
+    assert mimic.offset == pytest.approx(0.2 - 0.5 * (0.05 + 0.1))
 
 
 @pytest.mark.parametrize(
