@@ -474,6 +474,8 @@ def _run(given: argparse.Namespace) -> int:
     joints, actuators = (_names(text) for text in (given.joints, given.actuators))
     # without names each linkage by itself
     asked = [joints] if joints else [one.independent for one in tree.clusters if one.actuators] or [()]
+    if given.picture or given.csv or given.ros_control or given.c:
+        _require_one([] if given.mjlab or given.isaaclab else asked)  # else these are written first
     parts = [Transmission(tree, one, actuators) for one in asked]
     motors = read_motors(given.motor, [name for t in parts for name in t.actuators])
     for t in parts:
@@ -523,10 +525,16 @@ def _warn_of_units(tree: TreeModel) -> None:
 
 
 def _only(found: list[TransmissionRange]) -> TransmissionRange:
-    if len(found) > 1:
-        joints = " or ".join(",".join(one.transmission.joints) for one in found)
-        raise AnalysisError("--joints", f"the robot has {len(found)} linkages", f"name those of one: {joints}")
+    _require_one([one.transmission.joints for one in found])
     return found[0]
+
+
+def _require_one(joints: Sequence[Sequence[str]]) -> None:
+    """Refuse an output of one linkage where there are several, by their joints."""
+    if len(joints) > 1:
+        problem = f"the robot has {len(joints)} linkages, and this output is of one"
+        remedy = f"name those of one: {' or '.join(map(','.join, joints))} (--list says more)"
+        raise AnalysisError("--joints", problem, remedy)
 
 
 if __name__ == "__main__":

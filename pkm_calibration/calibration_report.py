@@ -15,7 +15,7 @@ from pkm_analysis.plottable import Table
 from pkm_calibration.calibration import EXPECTED, Calibration
 from pkm_calibration.printer_calibration import Calibrated, printer_numbers
 from pkm_description.mechanism import Array
-from pkm_description.picture import View, facets
+from pkm_description.picture import View, facets, held
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -176,6 +176,7 @@ def in_words(found: Calibration) -> list[str]:
     e, n = found.estimate, len(found.measured)
     lines = [f"{found.mechanism.name}: {'refused' if found.refused else 'calibrated'} by {n} poses"]
     lines += [f"  {reason}" for reason in found.refused]
+    lines.append("  errors are root mean squares of single numbers, such as x; distances are larger:")
     for kind, after in found.after.items():
         unit = "rad" if _turns(found, kind) else "m"
         kept = f", {shown(found.kept[kind], unit)} on the poses kept aside" if kind in found.kept else ""
@@ -248,7 +249,7 @@ def _on_robot(axes: Axes, found: Calibration) -> None:
     """Measured points on the robot, with arrows to where the drawing and the corrected robot are, enlarged."""
     polygons, colours = facets(found.mechanism)
     points, before, after = found.arrows
-    view = View(np.vstack([points, *polygons]) if polygons else points)
+    view = View(np.vstack([points, held(found.mechanism)]))  # perhaps without visuals, or without points
     if polygons:
         seen = [view.seen(polygon) for polygon in polygons]
         outlines = [one[:, :2] for one in seen]

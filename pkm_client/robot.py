@@ -248,8 +248,8 @@ class Robot:
         if not isinstance(speed, numbers.Real) or not speed > 0.0:
             raise RefusedError(f"the speed is {speed!r}; give a number greater than zero [m/s], or leave it out")
         there = self._pose(pose, tool)
-        if not np.isfinite(there).all() or abs(np.linalg.norm(there[3:]) - 1.0) > 1e-6:
-            raise RefusedError("the pose is not finite, or its quaternion is not of unit length")
+        if not _is_somewhere(there) or abs(np.linalg.norm(there[3:]) - 1.0) > 1e-6:
+            raise RefusedError(f"the pose is not finite, beyond {FASTEST:g} m, or its quaternion is not of unit length")
         if nearest and not self.kinematics.inverse(there, mode=self._mode_of(self.state)).ok:
             found = self.kinematics.nearest(there)
             if not found.ok:
@@ -317,6 +317,7 @@ class Robot:
             raise RefusedError(f"a jog takes three numbers {most} for the linear velocity, and three for the angular")
         if not (math.isfinite(seconds) and seconds > 0.0):
             raise RefusedError(f"seconds is {seconds}; give a number greater than zero")
+        self._require_possible(twist)
         asked = self._asked_now()
         _require(self._backend.steer(twist, asked))
         task = Task(lambda task: self._jog(task, twist, seconds, asked), self._backend.waiting)
@@ -326,6 +327,8 @@ class Robot:
 
     def set_speed(self, fraction: float) -> None:
         """Run motions, present and later, at a fraction of their planned speed: 0 (halt) to 1, else `RefusedError`."""
+        if not isinstance(fraction, numbers.Real):
+            raise RefusedError(f"the fraction is {fraction!r}; give a number from 0 to 1")
         _require(self._backend.operator.set_speed(float(fraction)))
 
     def pause(self) -> None:
@@ -439,7 +442,18 @@ class Robot:
             if np.shape(pose) != (7,):
                 there = np.concatenate([there[:3], used.on_platform(there)[3:]])
             there = used.of_platform(there)
-        return possible_poses(k, there[None], used)[0] if np.isfinite(there).all() else there
+        return possible_poses(k, there[None], used)[0] if _is_somewhere(there) else there
+
+    def _require_possible(self, twist: Array) -> None:
+        """Refuse a twist (6,) of which the platform can follow no part."""
+        k, state = self.kinematics, self.state
+        if not twist.any() or not state.known or not np.isfinite(state.pose).all():
+            return
+        scaled = np.array([1.0, 1.0, 1.0, *np.full(3, k.characteristic_length)])
+        space = np.asarray(k.subspace(_whole(state.pose, state)))[:6] * scaled[:, None]
+        if np.linalg.norm(space.T @ (scaled * twist)) < 1e-9 * np.linalg.norm(scaled * twist):
+            names = ", ".join(k.task.names)
+            raise RefusedError(f"the platform cannot move in that direction at all; its coordinates are {names}")
 
     def _require_redundant(self, redundant: Mapping[str, float], nearest: bool) -> None:
         """Refuse positions of redundant joints that cannot be commanded."""
@@ -625,6 +639,11 @@ def _require_radians(kinematics: Kinematics, coordinates: Array) -> None:
 def _whole(pose: Array, state: RobotState) -> Array:
     """A pose (7,) with the redundant joints (r,) of a state behind it, where it tells them."""
     return np.append(pose, list(state.redundant.values()))
+
+
+def _is_somewhere(pose: Array) -> bool:
+    """Whether the numbers of a pose (7,) are those of a place."""
+    return bool((np.abs(pose) <= FASTEST).all())
 
 
 def _require(answer: Answer) -> None:

@@ -36,15 +36,23 @@ class UnreachableMotionError(PkmError):
 
 
 class LimitError(PkmError):
-    """A motion that breaks a limit and may not be slowed down: names the limit, where, by how much, and the remedy."""
+    """A motion that breaks a limit and may not be slowed down: names the limit, where, by how much, and the remedy.
 
-    def __init__(self, limit: str, value: float, bound: float, unit: str, where: str, remedy: str) -> None:
+    `bound` is what plans use of the limit, `whole` the limit where they use a part of it.
+    """
+
+    def __init__(
+        self, limit: str, value: float, bound: float, unit: str, where: str, remedy: str, whole: float | None = None
+    ) -> None:
         self.limit = limit
         self.value = value
         self.bound = bound
         self.unit = unit
         self.where = where
-        super().__init__(f"{where}: {limit} would be {value:.4g} {unit}, the limit is {bound:.4g} {unit}; {remedy}")
+        allowed = f"the limit is {bound:.4g} {unit}"
+        if whole is not None and whole > bound:
+            allowed = f"the limit is {whole:.4g} {unit}, of which {bound:.4g} {unit} are used"
+        super().__init__(f"{where}: {limit} would be {value:.4g} {unit}, {allowed}; {remedy}")
 
 
 class SingularHomeError(PkmError):

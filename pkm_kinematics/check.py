@@ -23,7 +23,15 @@ from pkm_description.command_options import NO, add_robot, wrong
 from pkm_description.description_error import DescriptionError
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.graph import ordered_tree, platform_chain
-from pkm_description.load import CORRECTIONS, compare_exported, expand, find_robot, load_mechanism, xacro_arguments
+from pkm_description.load import (
+    CORRECTIONS,
+    compare_exported,
+    expand,
+    find_robot,
+    load_mechanism,
+    load_model,
+    xacro_arguments,
+)
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Loop, Mechanism
 from pkm_description.urdf.unit_slips import Slip, Written, blamed, suspects, taken_as_radians
@@ -71,6 +79,7 @@ class Report:
     singularity: dict[str, float] = field(default_factory=dict)
     tree: list[str] = field(default_factory=list)  # the graph as lines of text
     loops: list[str] = field(default_factory=list)
+    clusters: list[str] = field(default_factory=list)  # of a tree without platform
 
 
 def examine(
@@ -99,11 +108,23 @@ def examine(
             progress("searching for working and assembly modes (--no-modes skips this)")
             _list_modes(report, kinematics)
     except DescriptionError as error:
-        report.verdicts.append(_refusal(error))
+        report.clusters = _clusters(source, xacro_args or {})
+        remedy = "use load_model and pkm transmission, or name one: --xacro-args platform:=BODY"
+        alone = Verdict("warning", "platform", None, f"it is a tree, no robot with one platform: {error}", remedy)
+        report.verdicts.append(alone if report.clusters else _refusal(error))
     except PkmError as error:
         report.verdicts.append(Verdict("error", f"robot {report.source}", None, *_told(error)))
     report.usable = not any(verdict.level == "error" for verdict in report.verdicts)
     return report
+
+
+def _clusters(source: str, arguments: Mapping[str, str]) -> list[str]:
+    """What a file is as a tree with clusters of loops, in lines; none where it is no such tree, or names a platform."""
+    with contextlib.suppress(PkmError):
+        tree = None if arguments.get("platform") else load_model(source, arguments)
+        if tree is not None and tree.clusters and not tree.platform_link:
+            return str(tree).splitlines()
+    return []
 
 
 def _expanded(report: Report, source: str, arguments: Mapping[str, str] | None) -> tuple[str, str]:
@@ -334,7 +355,7 @@ def _belongs(block: dict[str, Any], limb: dict[str, Any]) -> bool:
 
 def as_text(report: Report, everything: bool = True) -> str:
     """The report for a person: what is wrong comes first. Not `everything`: some 20 lines, where it is usable."""
-    everything = everything or not report.usable
+    everything = everything or not report.usable or bool(report.clusters)
     warnings = [verdict for verdict in report.verdicts if verdict.level == "warning"]
     lines = [f"{report.source}: {'usable' if report.usable else 'NOT usable'}, {counted(len(warnings), 'warning')}"]
     lines += [line for verdict in warnings for line in _verdict_text(verdict)]
@@ -357,7 +378,7 @@ def _in_short(report: Report) -> list[str]:
 
 
 def _everything(report: Report) -> list[str]:
-    lines: list[str] = []
+    lines = list(report.clusters)
     if report.description:
         lines += [_robot_text(report), *_mobility_text(report)]
     if report.tree:

@@ -44,6 +44,7 @@ from pkm_dynamics.weight import Carried, pulling
 from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Configuration, Kinematics, Status
 
+LONGEST = 3600.0  # s, that one motion lasts: its points are so few that they stand for it
 _JUMP = 0.02  # rad or m, between two points of a path that lie a fraction of that apart
 _DIRECTIONS = 8  # half the corners of the polygon that stands for a bound on a norm
 _POINTS_PER_INTERVAL = 60  # of the path between two changes of its shape
@@ -68,10 +69,14 @@ class _Load:
     bound: float
     sample: int
     order: int  # how it falls when the motion is stretched by k: with 1/k**order; 0 for efforts, which do not scale
+    whole: float | None = None  # the bound with what plans leave to the controller
 
     @property
     def ratio(self) -> float:
         return self.value / self.bound
+
+    def error(self, where: str, remedy: str) -> LimitError:
+        return LimitError(self.name, self.value, self.bound, self.unit, where, remedy, self.whole)
 
 
 @dataclass(eq=False)
@@ -111,20 +116,24 @@ class MotionPlanner:
 
     def plan(self, motion: MotionFile) -> Trajectory:
         """The trajectory of a motion file, with notes on what limits its speed; the lower of its limits and the
-        planner's hold. UnreachableMotionError: it leaves the workspace. LimitError: given times cannot be kept, or no
-        speed is within the limits.
+        planner's hold. UnreachableMotionError: it leaves the workspace. LimitError: given times cannot be kept, no
+        speed is within the limits, or it lasts longer than `LONGEST`.
         """
         in_base = self._with_redundant(motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64)))
         limits = self.platform.lowered_by(in_base.limits)
         if self._tilts:
             in_base = replace(in_base, poses=possible_poses(self.kinematics, in_base.poses, in_base.tool))
         try:
-            return self._plan_untimed(in_base, limits) if in_base.times is None else self._plan_timed(in_base, limits)
+            plan = self._plan_untimed(in_base, limits) if in_base.times is None else self._plan_timed(in_base, limits)
         except UnreachableMotionError as error:
             hint = hint_of(self.kinematics, motion, self.mode)
             if not hint:
                 raise
             raise UnreachableMotionError(error.where, error.position, f"{error.reason}; {hint}") from error
+        if plan.duration > LONGEST:
+            where, remedy = motion.source or "on the way to the goal", "give more speed, or less time"
+            raise LimitError("the duration of the motion", plan.duration, LONGEST, "s", where, remedy)
+        return plan
 
     def _plan_untimed(self, motion: MotionFile, limits: PlatformLimits) -> Trajectory:
         pieces: list[Piece] = []
@@ -181,7 +190,7 @@ class MotionPlanner:
             load = self._effort_load(self._at(motion.poses), still, still, Carried(payloads, np.arange(len(motion))))
             if load.ratio > 1.0:
                 where = f"at rest at {motion.describe(load.sample)} with its payload"
-                raise LimitError(load.name, load.value, load.bound, load.unit, where, _REMEDY_HEAVY)
+                raise load.error(where, _REMEDY_HEAVY)
         return Trajectory(plan.pieces, plan.notes, events_of(motion, arrivals))
 
     def _carried(self, motion: MotionFile, waypoints: NDArray[np.int64]) -> Carried:
@@ -462,7 +471,7 @@ class MotionPlanner:
                     break
             else:
                 load = self._effort_load(at, 0.0 * twist, 0.0 * acceleration, carried)
-                raise LimitError(load.name, load.value, load.bound, load.unit, "at rest on the path", _REMEDY_HEAVY)
+                raise load.error("at rest on the path", _REMEDY_HEAVY)
             for _ in range(10):
                 middle = 0.5 * (low + high)
                 low, high = (low, middle) if slowed(middle).ratio <= 1.0 else (middle, high)
@@ -512,7 +521,7 @@ class MotionPlanner:
         if worst.ratio > 1.0 + 1e-9:
             moment = waypoint_times[0] + times[worst.sample]
             where = f"on the way to {named(worst.sample)} at {moment:.4g} s"
-            raise LimitError(worst.name, worst.value, worst.bound, worst.unit, where, "give this part more time")
+            raise worst.error(where, "give this part more time")
 
     # What both need
 
@@ -557,7 +566,7 @@ class MotionPlanner:
         load = self._effort_load(at, still, still, carried)
         remedy = _REMEDY_HEAVY if load.value > load.bound else _REMEDY_FRICTION
         where = f"at rest on the way to {named(load.sample)}"
-        return LimitError(load.name, load.value, load.bound, load.unit, where, remedy)
+        return load.error(where, remedy)
 
     def _motion_loads(
         self, times: Array, at: Configuration, twist: Array, acceleration: Array, limits: PlatformLimits
@@ -569,11 +578,13 @@ class MotionPlanner:
                 bound, what = getattr(limits, f"{axis}_{kind}"), f"{axis} {kind} of the platform"
                 loads.append(_worst(what, f"{unit}/{_PER[order]}", values[:, part], bound, order))
         motion, limits_of = at.motion(twist, acceleration), (self._velocity, self._acceleration)
+        whole = self.actuators.velocity, self.actuators.acceleration
         for i, (name, unit) in enumerate(zip(self.actuators.names, self.actuators.length_units, strict=True)):
             for order, values in enumerate((motion.actuated_velocities, motion.actuated_accelerations), 1):
                 bound = float(limits_of[order - 1][i])
                 what = f"{KINDS[order - 1]} of {name}"
-                loads.append(_worst(what, f"{unit}/{_PER[order]}", values[:, i : i + 1], bound, order))
+                load = _worst(what, f"{unit}/{_PER[order]}", values[:, i : i + 1], bound, order)
+                loads.append(replace(load, whole=float(whole[order - 1][i])))
         return loads
 
     def _effort_load(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> _Load:
@@ -584,7 +595,8 @@ class MotionPlanner:
         sample, actuator = np.unravel_index(int(np.argmax(effort / self._effort)), effort.shape)
         value, bound = float(effort[sample, actuator]), float(self._effort[actuator])
         unit = self.actuators.effort_units[actuator]
-        return _Load(f"effort of {self.actuators.names[actuator]}", unit, value, bound, int(sample), 0)
+        whole = float(self.actuators.effort[actuator])
+        return _Load(f"effort of {self.actuators.names[actuator]}", unit, value, bound, int(sample), 0, whole)
 
     def _efforts(self, at: Configuration, twist: Array, acceleration: Array, carried: Carried) -> Efforts:
         wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist, acceleration)

@@ -201,6 +201,8 @@ def rate_matrix_rate(r: Array, rate: Array) -> Array:
 MOST_POINTS = 50_000  # of one motion
 _PERIOD = 0.004  # s, between two points of a plan; the controller interpolates
 _MOST_OF_PLANS = 40_000  # points
+_STEADY = 32  # periods, between two points where a plan does not accelerate
+_NOTHING = 1e-9  # m or rad: what an acceleration that is left out would come to between two points
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,10 +226,17 @@ class MotionPoints:
 
     @staticmethod
     def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
-        """Points of a plan from rest to rest, so close that the curve between them is the plan."""
+        """Points of a plan from rest to rest, so close that the curve between them is the plan.
+
+        Where it does not accelerate they are fewer: a slow motion is as quick to send and to check as others.
+        """
         n = min(max(2, round(plan.duration / _PERIOD) + 1), _MOST_OF_PLANS)
         sample = plan.sample(np.linspace(0.0, plan.duration, n))
-        points = sample.times, sample.pose, sample.twist, sample.acceleration
+        gap = _STEADY * sample.times[1]
+        steady = np.abs(sample.acceleration).max(axis=1) * gap**2 < _NOTHING
+        alone = np.concatenate([[False], steady[:-2] & steady[1:-1] & steady[2:], [False]])
+        kept = ~alone | (np.arange(n) % _STEADY == 0)
+        points = (part[kept] for part in (sample.times, sample.pose, sample.twist, sample.acceleration))
         return MotionPoints(*points, repetitions, events=plan.events)
 
     def at_speed(self, fraction: float) -> MotionPoints:

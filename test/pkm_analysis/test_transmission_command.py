@@ -270,7 +270,7 @@ def test_pictures_of_one_and_two_joints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--csv", "x.csv"], "the robot has 4 linkages; name those of one"),
+        (["--csv", "x.csv"], "the robot has 4 linkages, and this output is of one; name those of one: "),
         (["--joints", "left_knee", "--range", "left_knee=30:10deg"], "it is empty"),
         (["--joints", "left_knee", "--range", "left_knee=-30:20"], "-30 rad is more than a turn; write -30deg"),
         (["--joints", "left_knee", "--range", "knee=1:2"], "write JOINT=A:B with one of left_knee"),

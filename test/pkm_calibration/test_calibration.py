@@ -9,18 +9,29 @@ import timeit
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+<<<<<<< HEAD
 from bench.calibrations import ROBOTS, calibrated, table_row
+=======
+from pkm_analysis.drawing.sheet import sheet
+>>>>>>> d2a4ae9a (Motions of more than an hour are refused, slow ones have few points; poses named x, y are poses; trees are checked as such)
 from pkm_calibration import calibrate_command
 from pkm_calibration.calibration import calibrate
+from pkm_calibration.calibration_report import _on_robot
 from pkm_calibration.estimation import ContradictionError
 from pkm_calibration.measurements import MeasurementError, parse_measurements
 from pkm_calibration.plan import plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
+<<<<<<< HEAD
+=======
+from pkm_description.mechanism import Array
+from pkm_description.picture import facets
+>>>>>>> d2a4ae9a (Motions of more than an hour are refused, slow ones have few points; poses named x, y are poses; trees are checked as such)
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, transform
 from pkm_kinematics import Kinematics
 from pkm_kinematics.graph_model import GraphModel
@@ -356,3 +367,13 @@ def test_a_stated_noise_that_nothing_explains_refuses_the_answer(tmp_path: Path)
     answer = json.loads((tmp_path / "out.json").read_text())
     assert answer["verdict"] == "refused"
     assert answer["reasons"]
+
+
+def test_a_robot_without_visuals_and_points_is_drawn_all_the_same() -> None:
+    text = re.sub(r"<visual.*?</visual>", "", load_mechanism("five_bar").urdf, flags=re.DOTALL)
+    bare = load_mechanism(text)
+    assert not facets(bare)[0]
+    none = np.empty((0, 3))
+    axes = sheet(4.0, 4.0).subplots()
+    _on_robot(axes, SimpleNamespace(mechanism=bare, arrows=(none, none, none), mechanism_size=1.0))  # type: ignore[arg-type]
+    assert not axes.axison

@@ -282,6 +282,7 @@ def test_verbs_with_nothing_to_do(robot: Robot) -> None:
     [
         (lambda r: r.move_to([0.0, 0.0]), ShapeError, "pose"),
         (lambda r: r.move_to([float("nan"), 0.0, HOME]), RefusedError, "not finite"),
+        (lambda r: r.move_to([1e308, 0.0, HOME]), RefusedError, r"beyond 1e\+06 m"),
         (lambda r: r.move_to([0.0, 0.0, HOME, 0.0, 0.0, 0.0, 2.0]), RefusedError, "unit length"),
         (lambda r: r.move_to([0.0, 0.0, -3.0]), UnreachableMotionError, "cannot be at"),
         (lambda r: r.move_to([0.0, 0.0, HOME], speed=0.0), RefusedError, "greater than zero"),
@@ -293,6 +294,8 @@ def test_verbs_with_nothing_to_do(robot: Robot) -> None:
         (lambda r: r.jog(linear=(0.0, float("inf"), 0.0)), RefusedError, "numbers of at most"),
         (lambda r: r.jog(linear=(0.0, 1e308, 0.0)), RefusedError, "numbers of at most"),
         (lambda r: r.jog(linear=(0.1,)), RefusedError, "three"),
+        (lambda r: r.jog(angular=(0.0, 0.0, 0.1)), RefusedError, "its coordinates are platform_x, platform_y"),
+        (lambda r: r.set_speed("x"), RefusedError, "the fraction is 'x'; give a number from 0 to 1"),
         (lambda r: r.jog(linear=(0.1, 0.0, 0.0), seconds=-1.0), RefusedError, "seconds is -1"),
         (lambda r: r.wait(-1.0), RefusedError, "seconds is -1"),
         (lambda r: r.solve_ik([0.0, 0.0, -3.0]), RefusedError, "no configuration of the limbs reaches this pose"),

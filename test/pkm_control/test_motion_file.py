@@ -2,6 +2,7 @@
 """Motion files: what they say, and one error per way to get them wrong."""
 
 import contextlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,6 +161,19 @@ def test_task_coordinates_cannot_be_mixed_or_left_out() -> None:
         parse_motion("x [m], y [m], z [m], platform_x [m]\n0,0,0,0\n1,0,0,0\n", task_chain=chain)
     with pytest.raises(MotionFileError, match=r"platform_z.*missing"):
         parse_motion("platform_x [m], platform_y [m]\n0,0\n1,0\n", task_chain=chain)
+
+
+def test_columns_of_a_pose_stay_such_where_the_coordinates_of_the_robot_are_called_x_and_y() -> None:
+    chain = tuple(
+        replace(joint, name=joint.name.removeprefix("platform_")) for joint in task_chain_of(load_mechanism("five_bar"))
+    )
+    assert [joint.name for joint in chain if joint.type.dof] == ["x", "y"]
+    for name in ("circle", "tilts"):
+        text = (SHIPPED_MOTIONS / f"{name}.csv").read_text()
+        np.testing.assert_array_equal(parse_motion(text, task_chain=chain).poses, read_motion_file(name).poses)
+    np.testing.assert_allclose(parse_motion("x [m], y [m]\n0, 0\n1, 2\n", task_chain=chain).poses[1, :2], (1.0, 2.0))
+    with pytest.raises(MotionFileError, match=r"y.*missing"):
+        parse_motion("x [m]\n0\n1\n", task_chain=chain)
 
 
 def test_a_file_that_is_not_there_is_told_with_what_ships(tmp_path) -> None:

@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 from pkm_control.control_errors import LimitError, UnreachableMotionError
 from pkm_control.motion.files.motion_file import MotionFile, parse_motion, read_motion_file
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.motion.trajectory import Trajectory
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
@@ -221,6 +222,28 @@ def test_times_that_break_a_limit_are_refused_with_its_name(planner) -> None:
     gentle = MotionPlanner(planner.dynamics, planner.actuators, PlatformLimits(linear_velocity=0.01))
     with pytest.raises(LimitError, match="linear velocity of the platform"):
         gentle.plan(parse_motion(timed(1.0)))
+
+
+def test_what_would_last_for_hours_is_refused_and_a_slow_motion_has_few_points(planner) -> None:
+    home = planner.kinematics.home
+    there = home + np.array([0.03, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    with pytest.raises(LimitError, match=r"would be 3\S+ s, the limit is 3600 s; give more speed"):
+        planner.between(home, there, 1e-7)
+    for speed in (1e-4, 0.05):
+        plan = planner.between(home, there, speed)
+        points = MotionPoints.of(plan)
+        assert len(points) < 2000
+        times = np.linspace(0.0, plan.duration, 1001)
+        follower = points.trajectory(planner.kinematics, None, 0.005)
+        np.testing.assert_allclose(follower.sample(times)[0], plan.sample(times).pose, atol=1e-7)
+
+
+def test_a_limit_of_a_drive_is_named_whole(planner) -> None:
+    weak = replace(planner.actuators, effort=planner.actuators.effort * 1e-3)
+    careful = MotionPlanner(planner.dynamics, weak, reserve=0.2)
+    with pytest.raises(LimitError) as caught:
+        careful.between(planner.kinematics.home, planner.kinematics.home + np.eye(7)[0] * 0.03)
+    assert f"{weak.effort[0]:.4g} N m, of which {0.8 * weak.effort[0]:.4g} N m are used" in str(caught.value)
 
 
 def test_limits_in_the_file_lower_those_of_the_planner(planner) -> None:

@@ -33,6 +33,17 @@ def test_delta_in_words() -> None:
         assert expected in text
 
 
+def test_a_tree_with_clusters_of_loops_is_usable_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    biped = str(Path(__file__).parents[1] / "pkm_description" / "biped.xml")
+    assert main([biped]) == 0
+    told = capsys.readouterr().out
+    assert "usable, 1 warning" in told
+    assert "use load_model and pkm transmission" in told
+    assert "4 clusters of loops" in told
+    assert told.count("actuators ") == 4
+    assert main([biped, "--xacro-args", "platform:=left_foot"]) == 1
+
+
 def test_the_verdict_and_warnings_come_first_in_twenty_lines() -> None:
     for name, warnings in (("delta", 0), ("gough_stewart", 1), ("h4", 0)):
         report = examine(name, modes=name == "delta")

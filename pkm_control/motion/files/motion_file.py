@@ -345,8 +345,12 @@ class _Parser:
     def header(self, line: int, cells: list[str]) -> tuple[list[str], list[float]]:
         names: list[str] = []
         factors: list[float] = []
-        for index, cell in enumerate(cells):
-            match = _HEADER_CELL.match(cell)
+        matches = [_HEADER_CELL.match(cell) for cell in cells]
+        named = {match["name"].strip() for match in matches if match}
+        poses, own = {*_POSITION, *_QUATERNION, *_EULER}, named & self.task.keys()
+        if own and own <= poses and named & poses - self.task.keys():
+            self.task = {}  # its coordinates are called x, y, and these columns are of a pose
+        for index, (cell, match) in enumerate(zip(cells, matches, strict=True)):
             name = match["name"].strip() if match else cell
             unit = (match["unit"] or "").strip() if match else ""
             if not name:
@@ -385,7 +389,7 @@ class _Parser:
             if self.tool is not None:
                 problem = f"is the platform's, and the poses are of tool '{self.tool.name}'"
                 raise self.fail(line, task[0], problem, "give x, y and z")
-            if some(_POSITION + _QUATERNION + _EULER):
+            if any(name not in self.task for name in some(_POSITION + _QUATERNION + _EULER)):
                 remedy = "give task coordinates or a pose, not both"
                 raise self.fail(line, task[0], "is mixed with pose columns", remedy)
             missing = [name for name in self.task if name not in names]
