@@ -171,13 +171,16 @@ def _plan(given: argparse.Namespace) -> int:
 
 
 def _calibrate(given: argparse.Namespace) -> int:
+    from pkm_calibration.measurements import parse_measurements, text_of
+
+    text = text_of(given.data)  # before what takes long
+    mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+    measured = parse_measurements(text, mechanism, Path(given.data).name)
+
     from pkm_calibration.calibration import calibrate
     from pkm_calibration.calibration_report import as_numbers, in_words
     from pkm_calibration.estimation import ContradictionError
-    from pkm_calibration.measurements import read_measurements
 
-    mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
-    measured = read_measurements(given.data, mechanism)
     try:
         with progress(f"calibrating {mechanism.name}"):
             found = calibrate(

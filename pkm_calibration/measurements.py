@@ -86,7 +86,11 @@ class Measurements:
 
 def read_measurements(path: str | Path, mechanism: Mechanism) -> Measurements:
     """The measurements of a file. Raises `MeasurementError` where they cannot be used."""
-    path = Path(path)
+    return parse_measurements(text_of(path), mechanism, Path(path).name)
+
+
+def text_of(path: str | Path) -> str:
+    """The text of a file of measurements. Raises `MeasurementError` where it has none."""
     try:  # without waiting for what another process may write into a pipe
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             data = file.read(LARGEST + 1) or b""
@@ -97,10 +101,9 @@ def read_measurements(path: str | Path, mechanism: Mechanism) -> Measurements:
     if len(data) > LARGEST:
         raise MeasurementError(str(path), f"is larger than {LARGEST // 10**6} MB", "give measurements of poses")
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MeasurementError(str(path), "is not UTF-8 text", "save it as CSV UTF-8") from error
-    return parse_measurements(text, mechanism, path.name)
 
 
 def parse_measurements(text: str, mechanism: Mechanism, source: str = "measurements") -> Measurements:
