@@ -14,11 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-<<<<<<< HEAD
 from bench.calibrations import ROBOTS, calibrated, table_row
-=======
 from pkm_analysis.drawing.sheet import sheet
->>>>>>> d2a4ae9a (Motions of more than an hour are refused, slow ones have few points; poses named x, y are poses; trees are checked as such)
 from pkm_calibration import calibrate_command
 from pkm_calibration.calibration import calibrate
 from pkm_calibration.calibration_report import _on_robot
@@ -27,11 +24,7 @@ from pkm_calibration.measurements import MeasurementError, parse_measurements
 from pkm_calibration.plan import plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
-<<<<<<< HEAD
-=======
-from pkm_description.mechanism import Array
 from pkm_description.picture import facets
->>>>>>> d2a4ae9a (Motions of more than an hour are refused, slow ones have few points; poses named x, y are poses; trees are checked as such)
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, transform
 from pkm_kinematics import Kinematics
 from pkm_kinematics.graph_model import GraphModel
