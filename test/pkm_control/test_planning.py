@@ -232,7 +232,7 @@ def test_what_would_last_for_hours_is_refused_and_a_slow_motion_has_few_points(p
     for speed in (1e-4, 0.05):
         plan = planner.between(home, there, speed)
         points = MotionPoints.of(plan)
-        assert len(points) < 2000
+        assert len(points) < 4000  # of 40,000 without a look at where it accelerates
         times = np.linspace(0.0, plan.duration, 1001)
         follower = points.trajectory(planner.kinematics, None, 0.005)
         np.testing.assert_allclose(follower.sample(times)[0], plan.sample(times).pose, atol=1e-7)
