@@ -236,7 +236,7 @@ class MotionPoints:
         steady = np.abs(sample.acceleration).max(axis=1) * gap**2 < _NOTHING
         alone = np.concatenate([[False], steady[:-2] & steady[1:-1] & steady[2:], [False]])
         kept = ~alone | (np.arange(n) % _STEADY == 0)
-        points = (part[kept] for part in (sample.times, sample.pose, sample.twist, sample.acceleration))
+        points = sample.times[kept], sample.pose[kept], sample.twist[kept], sample.acceleration[kept]
         return MotionPoints(*points, repetitions, events=plan.events)
 
     def at_speed(self, fraction: float) -> MotionPoints:
