@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Inertial, frozen
 from pkm_description.urdf.elements import ROUNDING, inertia_problem
-from pkm_dynamics.kernels.over_rows import check_branch, check_motions, inverse_dynamics_many
+from pkm_dynamics.kernels.over_rows import check_motions, inverse_dynamics_many, move_within
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.batch import all_finite, numbers, wrong_shape
 from pkm_kinematics.kernels.model_and_data import Choice, Model
@@ -76,11 +76,11 @@ class RobotModel:
         return found
 
     def check_motions(self, motions: Array, status: NDArray[np.int64]) -> None:
-        """Write the status as input of motions (k, 25), see `kernels.over_rows`."""
+        """Write the status as input of motions (k, 25), and move their poses into the motion space: `over_rows`."""
         spaces = self.kinematics.engine.spaces
         self._check_motions(motions, spaces.rate_scale, spaces.onto_space, status)
-        if self._check_branch is not None:
-            self._check_branch(self._unloaded, motions, status)
+        if self._move_within is not None:
+            self._move_within(self._unloaded, motions, status)
 
     @cached_property
     def _check_motions(self) -> Callable[..., None]:
@@ -89,12 +89,13 @@ class RobotModel:
         return Prepared(check_motions, *example).call
 
     @cached_property
-    def _check_branch(self) -> WithScratch | None:
-        """Of robots whose limbs alone leave the platform more than its motion space, so that they close beside it."""
+    def _move_within(self) -> WithScratch | None:
+        """Of robots whose platform's branch leaves less than six directions, or less than the limbs do."""
         engine = self.kinematics.engine
-        if not (engine.constant_space and engine.mechanism.mobility.left_out):
+        less = 1 < len(engine.model.chain) < 7 or engine.mechanism.mobility.left_out
+        if not (engine.constant_space and less):
             return None
-        return WithScratch(check_branch, engine.data, self._unloaded, np.empty((1, 25)), np.empty(1, dtype=np.int64))
+        return WithScratch(move_within, engine.data, self._unloaded, np.empty((1, 25)), np.empty(1, dtype=np.int64))
 
     def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> tuple[Array, Array] | None:
         """Efforts (n_actuated,) and reciprocal condition on home's branches, or None: then a `Problem` is needed."""

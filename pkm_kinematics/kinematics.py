@@ -221,8 +221,8 @@ class Kinematics(Describable):
             near: pose (7,) or (..., 7) to start from, home by default. If the limbs miss it by little, the nearest that
                 they reach is tried, else the status is UNREACHABLE. Redundant joints start where q says, if driven.
             seed: the joints (n_joints,) or (..., n_joints) at `near`, which say in which working mode the path begins;
-                by default the mode nearest to q. Its search takes time where limbs are solved by iteration: loops over
-                such robots should pass a seed.
+                by default home's without `near`, else the mode nearest to q, which needs a q not far from `near`. Its
+                search takes time where limbs are solved by iteration: loops over such robots should pass a seed.
         """
         if near is not None and self.redundant_names:
             near = self.engine.inputs.with_redundant(near)[0]  # the drives say where redundant joints begin
@@ -232,6 +232,8 @@ class Kinematics(Describable):
                 return ForwardSolution(*one, "nearest", self.engine, False)
         targets, shape = as_rows(q, len(self.actuated_names), "q")
         starts = self.engine.home_row if near is None else self.engine.inputs.poses(near)[0]
+        if near is None and not self.redundant_names:  # drives say where redundant joints begin
+            seed = self.home_joints if seed is None else seed
         if len(starts) not in (1, len(targets)):
             starts = rows_for(starts, 7, len(targets), "near")
         seeds = None if seed is None else rows_for(seed, len(self.joint_names), len(targets), "seed")

@@ -337,7 +337,7 @@ class CFiles:
             text = text[:at] + C["NEAREST"] + "\n" + text[at:]
         text = text[:at] + (C["SAME_SIDE_BY_RATES"] if by_rates else C["SAME_SIDE"]) + "\n" + text[at:]
         constants = {
-            "COMBINATIONS": str(2**places.most),
+            "COMBINATIONS": "MODES" if robot.iterated else str(2**places.most),
             "RATES": str(rates * robot.n if by_rates else 1),
             "ROWS": str(rates),
             "LIMBS": str(len(self.engine.tables.limbs)),

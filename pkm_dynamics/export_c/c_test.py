@@ -301,7 +301,9 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         least = f"{states.least(what)!r}{f}"
         calls.append(f"        compare({k}, i, {name}_{what}({arguments}), found, s + {places[what]}, {n}, {least});")
         widths.append(n)
-    picked = "\n".join(f"    actuated[{a}] = known ? joints[{column}] : NAN;" for a, column in enumerate(actuated))
+    picked = "\n".join(
+        f"    actuated[{a}] = known ? joints[{column}] : ({real})NAN;" for a, column in enumerate(actuated)
+    )
     names = ", ".join(f'"{what}"' for what in CALLS)
     return TEST.format(
         name=name,
@@ -312,7 +314,7 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         well=WELL,
         roundings=ROUNDINGS,
         meaningless=MEANINGLESS,
-        epsilon="FLT_EPSILON" if single else "DBL_EPSILON",
+        epsilon="(double)FLT_EPSILON" if single else "DBL_EPSILON",
         drives_solved=", ".join(str(int(what in DRIVES)) for what in CALLS),
         margins=places["margins"],
         hold=places["hold"],

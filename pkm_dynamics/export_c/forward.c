@@ -68,6 +68,15 @@ static int usable(const REAL actuated[])
     return all;
 }
 
+/* Whether a pose is that at home, where the robot is in home's mode. */
+static int at_home(const REAL pose[7])
+{
+    int same = 1;
+    for (int i = 0; i < 7; i++)
+        same = same && !(pose[i] < NAME_home[i]) && !(pose[i] > NAME_home[i]);
+    return same;
+}
+
 TRACK
 NEAREST_SIDE
 int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
@@ -76,7 +85,7 @@ int NAME_forward(const REAL actuated[], const REAL near[7], REAL pose[7])
     int status = usable(actuated) ? platform(near, pose) : PKM_INVALID_INPUT;
     aim(actuated, ZERO, span, goal);
     if (status == PKM_OK)
-        status = nearest_side(pose, goal, side, spanQ_LAST);
+        status = nearest_side(pose, at_home(near) ? 1 : COMBINATIONS, goal, side, spanQ_LAST);
     if (status == PKM_OK)
         status = track(actuated, side, span, Q pose);
     return finish(status, pose, 7);
@@ -95,14 +104,14 @@ static int newton_step(ARGUMENTS)
     return status == PKM_OK ? status : sure_step(GIVEN);
 }
 //// NEAREST_SIDE
-/* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */
-static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL span[])
+/* Of the first so many working modes the one whose actuators at `pose` are nearest to `goal`, and what they have to go. */
+static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL side[], REAL span[])
 {
     REAL best[LIMBS];
     int status = PKM_UNREACHABLE;
     for (int i = 0; i < LIMBS; i++)
         best[i] = HUGE_VAL;
-    for (int c = 0; c < COMBINATIONS; c++) {
+    for (int c = 0; c < modes; c++) {
         REAL tried[SIDES], left[M], far[LIMBS] = {ZERO};
         for (int i = 0; i < SIDES; i++)
             tried[i] = (c >> place_of_side[i]) % 2 ? -ONE : ONE;

@@ -82,9 +82,9 @@ AGAIN    status = finish(status, q, JOINTS);
         inside = within(&q[k], k) && inside;
     const int known = status == PKM_OK;
     for (int k = 0; k < JOINTS && joints; k++)
-        joints[k] = known ? q[k] : NAN;
+        joints[k] = known ? q[k] : (REAL)NAN;
     for (int k = 0; k < M; k++)
-        actuated[k] = known ? q[NAME_actuated_joint[k]] : NAN;
+        actuated[k] = known ? q[NAME_actuated_joint[k]] : (REAL)NAN;
     return known && !inside ? PKM_JOINT_LIMIT : status;
 }
 //// SOLVED

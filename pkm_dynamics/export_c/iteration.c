@@ -246,14 +246,14 @@ static void read_joints(REAL q[])
     }
 }
 
-/* The working mode at `pose` whose actuators are nearest to `goal`, and what they then have to go. */
-static int nearest_side(const REAL pose[7], const REAL goal[], REAL side[], REAL span[], REAL q[])
+/* Of the first so many working modes the one whose actuators at `pose` are nearest to `goal`, and what they have to go. */
+static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL side[], REAL span[], REAL q[])
 {
     REAL best[LIMBS];
     int status = PKM_UNREACHABLE;
     for (int i = 0; i < LIMBS; i++)
         best[i] = HUGE_VAL;
-    for (int mode = 0; mode < MODES; mode++) {
+    for (int mode = 0; mode < modes; mode++) {
         REAL tried[SIDES], left[M], solved[PLACES], gap[2] = {ZERO}, far[LIMBS] = {ZERO};
         int found = sides_of(mode, tried);
         if (found == PKM_OK)

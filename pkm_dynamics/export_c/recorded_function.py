@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pkm_description.mechanism import Array
+from pkm_description.rotations import UNIT
 from pkm_dynamics.dynamics import Dynamics
 from pkm_kinematics.kernels.path.fixed_steps import place_iterated
 from pkm_kinematics.kernels.position.chain import place_chain, read_chain
@@ -24,7 +25,7 @@ from pkm_kinematics.kernels.position.positions import (
     solve_positions,
     write_block_rows,
 )
-from pkm_kinematics.kernels.position.solve_poses import INSIDE, UNIT
+from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import is_off_space, onto_space
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
@@ -164,8 +165,8 @@ class RobotFacts:
         self.pose = pose_near_home(self.engine, self.kinematics.modes.start(0))
         self.rates = self._rates()  # twist and acceleration (6,) of the recording
         self.sides = [int(b["stride"]) for b in blocks if b["branches"] > 1]
-        # bounds below which a float cannot see: see `docs/export_c.md`
-        self.unit, self.inside = (1e-5, 1e-4) if single else (UNIT, INSIDE)
+        # what a float can see: see `docs/export_c.md`
+        self.inside = 1e-4 if single else INSIDE
         self.instead: list[tuple[Any, Callable[..., Any]]] = [
             (read_angles, read_angles_without_branch),
             (solve_three, lambda A, b, x: 0.0),  # Householder's reflections, which serve every pose
@@ -323,7 +324,7 @@ class RecordedFunction:
         pose = self.given(POSE, robot.pose, "pose")
         squares = sum(pose[k] * pose[k] for k in range(3, 7))
         length = call("sqrt", squares)
-        tape.decide("<", abs(length - 1.0), robot.unit)
+        tape.decide("<", abs(length - 1.0), UNIT)
         for k in range(3):
             tape.decide("<", abs(pose[k]), inf)
         clean = np.array([*pose[:3], *(pose[k] / length for k in range(3, 7))], dtype=object)

@@ -13,14 +13,16 @@ from pkm_dynamics.kernels.platform_dynamics import (
     task_force_here,
 )
 from pkm_dynamics.kernels.wrenches import energy_here
+from pkm_kinematics.kernels.compiled_rotations import write_quaternion
 from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import SOLVED
-from pkm_kinematics.kernels.position.placement import place_platform, set_angle
+from pkm_kinematics.kernels.position.placement import set_angle
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
-from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose, off_branch
+from pkm_kinematics.kernels.position.solve_poses import INSIDE, check_pose, place_within
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
-from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
+from pkm_kinematics.kernels.vectors import get, put
 from pkm_runtime.kernels.binding import call_code
 from pkm_runtime.kernels.compiled import allocating, compiled
 
@@ -41,13 +43,16 @@ def check_motions(motions, scale, projector, status):
 
 
 @compiled
-def check_branch(model, data, motions, status):
-    """Status INVALID_INPUT of poses that the platform's branch does not allow, as in `solve_pose`."""
+def move_within(model, data, motions, status):
+    """Move poses into the motion space, as `solve_pose`; status INVALID_INPUT where they are farther off."""
+    platform = data.state[PLATFORM]
     for k in range(motions.shape[0]):
         if status[k] == CONVERGED:
-            place_platform(data.state, motions[k])
-            if off_branch(model, data) != 0.0:
+            if place_within(model, data, motions[k]) != 0.0:
                 status[k] = INVALID_INPUT
+            elif 1 < model.chain.shape[0] < 7:
+                put(motions[k], get(platform.p))
+                write_quaternion(platform.R, motions[k, 3:7])
 
 
 @compiled

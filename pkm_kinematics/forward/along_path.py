@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forward kinematics: the assembly mode that continues a motion.
 
-What continues a pose `near` is the end of a path: from the configuration in which the limbs reach `near`, in the
-working mode nearest to the joint positions q or to a seed, the actuators move straight to q. Where the path meets a
-singularity of type 2 nothing continues it, and the status says so; see `kernels/path/follow.py`.
+What continues a pose `near` is the end of a path: from the configuration in which the limbs reach `near` the actuators
+move straight to q. That configuration is the seed's; without `near`, home; else the one of the working mode nearest to
+q. Where the path meets a singularity of type 2 nothing continues it, and the status says so; see
+`kernels/path/follow.py`.
 """
 
 from __future__ import annotations
@@ -50,13 +51,16 @@ class Forward:
         self._modes = modes
 
     def near_one(self, q: Array, start: Array | None) -> tuple[Array, Array, Any, Any, Any] | None:
-        """As `near` for one q (n_actuated,) and start (7,), in a third of the time; None if `near` has to answer."""
+        """As `near` for one q (n_actuated,) and start (7,), in a third of the time; None if `near` has to answer.
+
+        Without a start it is home, in home's mode.
+        """
         if not self._quick:
             return None
         home, home_joints = self._home
         pose, joints = np.empty(7), np.empty(home_joints.shape)
         code, residual, iterations = self._follow_row(
-            self.engine.model, home_joints, True, q, home if start is None else start, True, pose, joints
+            self.engine.model, home_joints, start is not None, q, home if start is None else start, True, pose, joints
         )
         if code:
             return None

@@ -11,6 +11,8 @@ from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.batch import ShapeError
+from pkm_kinematics.kernels.compiled_rotations import displace
+from pkm_kinematics.status import closes
 
 SAME = 1e-12  # of the largest effort or acceleration
 FULL = ("delta", "five_bar", "gough_stewart", "gough_stewart_7", "orthoglide", "quattro", "tripod_3prs")
@@ -102,3 +104,24 @@ def test_wrong_shapes_are_refused(of_gallery) -> None:
         dynamics.inverse(kinematics.home, wrench=np.zeros((2, 6)))
     with pytest.raises(ShapeError, match="pose: expected an array of shape"):
         dynamics.inverse(np.zeros(6))
+
+
+@pytest.mark.parametrize("name", ["delta", "five_bar"])
+def test_poses_beside_the_motion_space_are_moved_into_it(name, of_gallery):
+    """Within the bound of the kinematics, for one pose and for several."""
+    dynamics = of_gallery[name].dynamics
+    k = dynamics.kinematics
+    here = dynamics.gravity(k.home)
+    across = np.linalg.svd(k.subspace(k.home).T)[2][-1]  # that the space does not allow
+    for far in (1e-10, 1e-8, 5e-7, 1e-5):
+        pose = displace(k.home, far * min(1.0, k.engine.size) * across)
+        status = k.inverse(pose).status
+        assert closes(status) == (far < 1e-6)
+        effort = np.where(closes(status), here.effort, np.nan)
+        for found in (dynamics.gravity(pose), dynamics.inverse(pose), dynamics.inverse(k.at(pose))):
+            assert found.status == status
+            np.testing.assert_allclose(found.effort, effort, rtol=1e-9, atol=1e-9)
+        several = dynamics.inverse(np.array([k.home, pose]))
+        np.testing.assert_allclose(several.effort, [here.effort, effort], rtol=1e-9, atol=1e-9)
+        accelerated = dynamics.direct(pose, np.zeros(6), here.effort)
+        assert accelerated.status == status

@@ -24,7 +24,7 @@ def test_far_targets_are_where_small_steps_lead(name, of_gallery):
     arrived = 0
     for _ in range(15):
         span = unit * rng.uniform(-1.2, 1.2, len(home))
-        found = k.forward(home + span, near=k.home, seed=k.home_joints)
+        found = k.forward(home + span)
         pose, joints, status = k.home, k.home_joints, Status.CONVERGED
         for fraction in np.linspace(0.0, 1.0, 301)[1:]:
             step = k.forward(home + fraction * span, near=pose, seed=joints)
