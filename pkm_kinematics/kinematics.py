@@ -231,10 +231,8 @@ class Kinematics(Describable):
             if one is not None:
                 return ForwardSolution(*one, "nearest", self.engine, False)
         targets, shape = as_rows(q, len(self.actuated_names), "q")
-        starts = self.engine.home_row if near is None else self.engine.inputs.poses(near)[0]
-        if near is None and not self.redundant_names:  # drives say where redundant joints begin
-            seed = self.home_joints if seed is None else seed
-        if len(starts) not in (1, len(targets)):
+        starts = None if near is None else self.engine.inputs.poses(near)[0]
+        if starts is not None and len(starts) not in (1, len(targets)):
             starts = rows_for(starts, 7, len(targets), "near")
         seeds = None if seed is None else rows_for(seed, len(self.joint_names), len(targets), "seed")
         return self._forward_solution(self._forward.near(targets, starts, seeds), shape)

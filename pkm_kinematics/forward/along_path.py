@@ -72,17 +72,23 @@ class Forward:
         e = self.engine
         return e.constant_space and not (e.redundant_names or e.iterated or e.divided or self._modes.hidden_branches)
 
-    def near(self, q: Array, starts: Array, seed: Array | None = None) -> PoseRows:
-        """The poses at q (n, n_actuated) that continue `starts` (1 or n, 7), near joints `seed` (1 or n, n_joints)."""
+    def near(self, q: Array, starts: Array | None, seed: Array | None = None) -> PoseRows:
+        """The poses at q (n, n_actuated) that continue `starts` (1 or n, 7), near joints `seed` (1 or n, n_joints).
+
+        Without starts that is home, in home's mode.
+        """
         e = self.engine
         n = len(q)
+        from_home = starts is None and seed is None and not e.redundant_names  # drives say where these begin
+        starts = e.home_row if starts is None else starts
+        seed = self._home[1][None] if from_home else seed
         found = copied(self._one_nothing) if n == 1 else _nothing(n, len(e.joint_names))
-        if seed is not None:
+        if seed is not None and not from_home:
             bad = np.asarray(~e.inputs.usable(seed, e.joint_turning).all(axis=1))
             q = np.where(bad[:, None], np.nan, q) if bad.any() else q
         if e.constant_space and not e.redundant_names:
             left = self._on_the_pose(q, starts, self._at_starts(q, starts, seed), found)
-            beside = self._rows_off_closed_form_branches(starts, seed, found)
+            beside = self._rows_off_closed_form_branches(starts, None if from_home else seed, found)
             if not left and not len(beside):
                 return found
             done = closes(found.status)
@@ -168,7 +174,7 @@ class Forward:
         """
         e, n = self.engine, len(q)
         if seed is not None:
-            return np.array(np.broadcast_to(seed, (n, seed.shape[1])), order="C")
+            return np.array(seed if len(seed) == n else np.broadcast_to(seed, (n, seed.shape[1])), order="C")
         seeds = np.empty((n, len(e.joint_names)))
         seeds[:] = e.home_joints
         if e.redundant_names:
