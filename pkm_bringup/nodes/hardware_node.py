@@ -355,7 +355,8 @@ class HardwareNode(LifecycleNode):
         if self._shared is not None and self._shared.process.failure and not self._shared.process.gone:
             return  # what becomes of its drives is still being seen to
         if fault and fault != self._failing:
-            self.get_logger().error(f"the machine has stopped: {fault}")
+            then = f"to go on, call {topics.RESET} and {topics.ENABLE}"
+            self.get_logger().error(f"the machine has stopped: {fault}; {then}")
         self._failing = fault
         self._watch_loop("" if fault else self._machine.problem)
         if self._shared is not None and self._shared.process.gone:

@@ -12,7 +12,8 @@ controller, and asks the controller manager:
   NaN, which the trajectory controller accepts): to deactivate the component, so that nothing is commanded any more and
   the machine closes its brakes, then the controllers, which give their goals up.
 
-The controllers that were active then are activated again when the machine is back.
+The controllers that were active then are activated again when the machine is back; where it is silent again within a
+minute, after twice as long: a busy computer would start and stop it again and again.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ class MachineWatchNode(Node):
             if stream.take() is not None:
                 self._health.hear(topic, now)
         steady = self._health.steady(self._needed(), now)
-        ill = self._health.silent(self._needed(), now) or self._drives_off() or self._senseless()
+        silence = self._health.silent(self._needed(), now)
+        ill = silence or self._drives_off() or self._senseless()
         if self._task is not None and not self._task.done():
             if now - self._begun < _LOST_AFTER:
                 return
@@ -111,7 +113,7 @@ class MachineWatchNode(Node):
             self._problem = "the controller manager does not answer"
         self._task = None
         if self._running and ill:
-            self._begin(self._stop(ill), now)
+            self._begin(self._stop(ill, self._health.stopped(now) if silence else 0.0), now)
         elif not self._running and now >= self._next_try:
             self._next_try = now + _TRY_AGAIN_AFTER
             if ill:
@@ -163,12 +165,14 @@ class MachineWatchNode(Node):
             await self._all_components(_INACTIVE)
             return
         self._numbers, self._problem = True, ""
+        self._health.started(time.monotonic())
         self._set_running(True)
         self.get_logger().info(f"the machine is back: {', '.join(self._wanted)} active")
 
-    async def _stop(self, why: str) -> None:
+    async def _stop(self, why: str, steady: float) -> None:
         self._stopped = self._problem = why
-        self.get_logger().error(f"{why}: controllers are deactivated")
+        until = f" until messages have flowed for {steady:g} s" if steady else ""
+        self.get_logger().error(f"{why}: controllers are deactivated{until}")
         self._set_running(False)
         await self._all_components(_INACTIVE)
         active = [name for name, state in (await self._states()).items() if state == "active"]

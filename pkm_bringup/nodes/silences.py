@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 
 _LATE = 1.0  # s between two looks: the observer itself stood still, and received nothing
+_SOON = 60.0  # s: streams that stop again within it after they were trusted have to flow for twice as long next time
+_LONGEST = 30.0  # s, that they have to flow at most
 
 
 class Silences:
@@ -35,10 +37,14 @@ class Silences:
 
 
 class Health:
-    """A stream has stopped after `silence` [s] without a message; all are trusted once they flowed for `steady` [s]."""
+    """A stream has stopped after `silence` [s] without a message; all are trusted once they flowed for `steady` [s].
+
+    For twice as long where that was believed and `stopped` follows soon: what is late again and again is left alone.
+    """
 
     def __init__(self, silence: float, steady: float) -> None:
         self._silence, self._steady = silence, steady
+        self._wanted, self._trusted = steady, -math.inf  # s: flow that is asked for; when what flows was last trusted
         self._heard: dict[str, float] = {}  # s: when each stream's newest message came
         self._since = math.inf  # s: since when all have flowed
 
@@ -59,4 +65,14 @@ class Health:
     def steady(self, streams: list[str], now: float) -> bool:
         """Whether all of some streams have flowed for a while; call it often."""
         self._since = math.inf if self.silent(streams, now) else min(self._since, now)
-        return now - self._since >= self._steady
+        return now - self._since >= self._wanted
+
+    def started(self, now: float) -> None:
+        """Streams are relied on from `now` [s] on."""
+        self._trusted = now
+
+    def stopped(self, now: float) -> float:
+        """Streams are relied on no more: for how long they have to flow before they are again [s]."""
+        soon = now - self._trusted < _SOON
+        self._wanted = min(max(2.0 * self._wanted, 1.0), _LONGEST) if soon else self._steady
+        return self._wanted

@@ -194,9 +194,8 @@ def consistent_states(
     bounds = np.array([_range(tree, name, name in tied, given) for name in drawn]).reshape(-1, 2)
     parts, first = [], 0
     for one in linkages:
-        inputs, last = slice(first, first + len(one.linkage.inputs)), first + len(one.linkage.inputs)
+        inputs = slice(first, first := first + len(one.linkage.inputs))
         parts.append((one, one.fit(bounds[inputs]) if n else None, inputs, [column[k] for k in one.system.dependent]))
-        first = last
     home = library.asarray([[tree.home.get(name, 0.0)] for name in names])
     low, high = bounds.T
     most = np.where(high > low, [[speed], [acceleration]], 0.0)  # what has one place only stays there

@@ -5,6 +5,8 @@ and when as trusted again.
 
 from __future__ import annotations
 
+import numpy as np
+
 from pkm_bringup.nodes.silences import Health, Silences
 
 
@@ -58,3 +60,17 @@ def test_trust_comes_back_after_a_while_and_goes_at_once() -> None:
         if health.steady(["states"], now):
             trusted.append(k)
     assert trusted == [*range(50, 110), *range(170, 200)]
+
+
+def test_streams_that_stop_again_and_again_are_left_alone_for_longer() -> None:
+    health = Health(silence=0.1, steady=0.5)
+    waits = []
+    for at in (0.0, 10.0, 20.0, 30.0):
+        health.started(at)
+        waits.append(health.stopped(at + 5.0))
+    assert waits == [1.0, 2.0, 4.0, 8.0]
+    for now in np.arange(40.0, 48.2, 0.05):
+        health.hear("states", now)
+        assert health.steady(["states"], now) == (now - 40.0 >= 8.0)
+    health.started(50.0)
+    assert health.stopped(150.0) == 0.5  # it held for long

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rcl_interfaces.msg import Log
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -186,8 +187,10 @@ def test_enabling_succeeds_only_where_the_controller_holds(hexapod: Hexapod) -> 
 
 
 def test_pulling_the_plug_is_a_fault_that_everybody_hears_of(hexapod: Hexapod) -> None:
+    told = hexapod.graph.listen(Log, "/rosout")
     hexapod.board.unplug()
     hexapod.graph.wait(lambda: hexapod.says(DiagnosticStatus.ERROR, "unplugged"), 10.0)
     hexapod.graph.wait(lambda: hexapod.states[-1].mode == Mode.STOPPED)
+    hexapod.graph.wait(lambda: any("to go on, call hardware/reset and hardware/enable" in log.msg for log in told))
     answer = hexapod.graph.call(Trigger, "hardware/emergency_stop", Trigger.Request())
     assert "COULD NOT BE TOLD" in answer.message
