@@ -22,7 +22,7 @@ static int finish(int status, REAL out[], int n)
                 status = PKM_INVALID_INPUT;
     if (status != PKM_OK)
         for (int k = 0; k < n; k++)
-            out[k] = NAN;
+            out[k] = (REAL)NAN;
     return status;
 }
 
