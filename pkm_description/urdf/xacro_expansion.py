@@ -9,8 +9,10 @@ long.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -23,7 +25,8 @@ from pkm_description.urdf.xml_text import LETTERS
 
 PACKAGE = "pkm_control"
 XACRO_NAMESPACE = "http://www.ros.org/wiki/xacro"
-PATIENCE = 30.0  # s; robots of the gallery take a tenth of a second
+PATIENCE = 10.0  # s of processor time; robots of the gallery take a tenth of a second
+_STALLED = 20.0  # times that, by the clock: a busy computer is not the fault of an expression
 
 _ARGUMENT = re.compile(r"<xacro:arg\s+name=\"(\w+)\"[^>]*/>(?:[ \t]*<!--\s*(?:([\w/^*. \[\],]{1,12}): )?(.*?)\s*-->)?")
 _WORKER = Path(__file__).with_name("xacro_worker.py")
@@ -35,7 +38,7 @@ def needs_expansion(text: str) -> bool:
 
 
 def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE) -> str:
-    """Expand a xacro file within `patience` [s], includes relative to it; `DescriptionError` where that fails."""
+    """Expand a xacro file, includes relative to it, within `patience` [s of processor time], or `DescriptionError`."""
     return str(_answer(str(path.resolve()), None, arguments, patience)["text"])
 
 
@@ -78,6 +81,7 @@ def _answer(path: str | None, text: str | None, arguments: Mapping[str, str] | N
         # The directory that holds `pkm_description/`, however the package was installed.
         "directory": str(Path(__file__).resolve().parents[2]),
         "longest": LETTERS,
+        "patience": math.ceil(patience),
     }
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
@@ -87,13 +91,17 @@ def _answer(path: str | None, text: str | None, arguments: Mapping[str, str] | N
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            timeout=patience,
+            timeout=_STALLED * patience,
             env=environment,
         )
     except subprocess.TimeoutExpired as error:
+        why = f"its expansion was not done after {_STALLED * patience:g} s"
         raise DescriptionError(
-            element, f"its expansion takes more than {patience:g} s", "correct the xacro expression"
+            element, why, "try again on a computer that is less busy, or without what waits"
         ) from error
+    if worker.returncode == -signal.SIGXCPU:
+        why = f"its expansion takes more than {patience:g} s of processor time"
+        raise DescriptionError(element, why, "correct the xacro expression")
     try:
         answer: dict[str, Any] = json.loads(worker.stdout)
     except ValueError as error:

@@ -55,13 +55,14 @@ class Arguments(dict[str, str]):
 
 
 def main() -> None:
-    """Answer a task: {path, text or null, arguments, package, directory, longest} with {text} or {problem, remedy}."""
+    """Answer a task, see `xacro_expansion`, with {text} or {problem, remedy}."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)  # what expressions print is no part of the answer
         task = json.load(sys.stdin)
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        if hard == resource.RLIM_INFINITY or hard > MEMORY:
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
+        for kind, bound in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, task["patience"])):
+            hard = resource.getrlimit(kind)[1]
+            if hard == resource.RLIM_INFINITY or hard > bound:
+                resource.setrlimit(kind, (bound, hard))
         json.dump(expanded(task), answer)
 
 

@@ -7,6 +7,7 @@ What comes from the ROS graph is read by `mechanism_from_urdf`; names, files, xa
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 import warnings
 import xml.etree.ElementTree as ET
@@ -239,6 +240,14 @@ def test_an_endless_expansion_ends(expression: str) -> None:
         expand_text(f'<robot {XACRO} name="${{{expression}}}"/>', patience=2.0)
     assert time.perf_counter() - started < 2.0 + SOON
     assert "expan" in caught.value.problem
+
+
+def test_a_starved_expansion_is_not_called_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = tmp_path / "late_python"
+    late.write_text(f'#!/bin/sh\nsleep 1.5\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    late.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(late))
+    assert 'name="42"' in expand_text(f'<robot {XACRO} name="${{2 * 21}}"/>', patience=1.0)
 
 
 def test_many_comments_before_the_root_are_read_once() -> None:
