@@ -277,7 +277,8 @@ def _ratio_maps(found: TransmissionRange) -> Figure:
     units = [found.transmission.tree.joint_named[name].unit for name in found.transmission.joints]
     (x, first), (y, second) = map(_axis, found.axes, found.transmission.joints, units)
     shape = (len(x), len(y))
-    grown = np.where(found.solved, np.sqrt(np.abs(np.linalg.det(found.armature))), np.nan)
+    grown = np.full(len(found.solved), np.nan)
+    grown[found.solved] = np.sqrt(np.abs(np.linalg.det(found.armature[found.solved])))
     for axes, values, title in (
         (inertia, grown, "inertia at the joints, root of the determinant"),
         (margin, np.where(found.solved, found.margin, np.nan), "margin to a fold"),
