@@ -311,7 +311,8 @@ class Kinematics(Describable):
     def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | str | None = None) -> Array:
         """Basis (..., 6, mobility) of the platform's possible twists: see `Configuration.subspace`."""
         if self.constant_space and not isinstance(pose, Configuration):  # no configuration has to be chosen for it
-            _, shape = self.engine.inputs.poses(pose)
+            inputs = self.engine.inputs
+            _, shape = inputs.poses(inputs.with_redundant(pose)[0] if self.redundant_names else pose)
             return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
         return self.at(pose, seed, mode).subspace
 

@@ -219,6 +219,13 @@ def test_the_sketch_compiles(compiler: str, tmp_path: Path) -> None:
     """Against declarations of what it uses of Arduino, not the real core; for the ESP32-C3's processor if possible."""
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
+    (tmp_path / "nothing.cpp").touch()
+    specs = [option for option in COMPILERS[compiler]() if option.startswith("--specs")]
+    if (
+        specs
+        and subprocess.run([compiler, *specs, "-E", str(tmp_path / "nothing.cpp")], capture_output=True).returncode
+    ):
+        pytest.skip(f"{compiler} has no picolibc (Debian: picolibc-riscv64-unknown-elf)")
     (tmp_path / "Arduino.h").write_text(ARDUINO)
     sketch = SOURCES / "motion_platform_esp32"
     options = [*COMPILERS[compiler](), f"@{sketch / 'build_opt.h'}", f"-I{tmp_path}", f"-I{SOURCES}"]
