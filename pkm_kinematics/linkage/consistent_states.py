@@ -27,7 +27,7 @@ from pkm_runtime.describable import listed
 from pkm_runtime.errors import UsageError
 from pkm_runtime.kernels.binding import empty_shareable, shareable
 
-ROWS = 1024  # at once, so that they stay in a core's cache
+ROWS = 2048  # at once, so that they stay in a core's cache
 GPU_ROWS = 1 << 18  # at once on a GPU, 100 to 1000 bytes each
 NEAR = 1e-3  # a last correction below it, dimensionless: the next ones stay on the branch
 DRAWS = 30  # rounds for what did not close
