@@ -231,7 +231,7 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
         (reasons if reasons else notes).insert(0, stepped)
     else:
         unidentified.append(_setting_of_steps(fit))
-        notes.append(_least_step(fit, (J[used, -1] / width[used]), A, noise * t))
+        notes.append(_least_step(fit, J[used, -1] / width[used], A, noise * t))
     rms = _root_mean_square(before[used]), _root_mean_square(after[used])
     points, errors, unsure = _bed(printer, x, own * t, spread * 1.96)
     return Calibrated(

@@ -96,9 +96,7 @@ def _answer(path: str | None, text: str | None, arguments: Mapping[str, str] | N
         )
     except subprocess.TimeoutExpired as error:
         why = f"its expansion was not done after {_STALLED * patience:g} s"
-        raise DescriptionError(
-            element, why, "try again on a computer that is less busy, or without what waits"
-        ) from error
+        raise DescriptionError(element, why, "try again when the computer is less busy") from error
     if worker.returncode == -signal.SIGXCPU:
         why = f"its expansion takes more than {patience:g} s of processor time"
         raise DescriptionError(element, why, "correct the xacro expression")
