@@ -18,9 +18,9 @@ from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.export_c.c_parts import (
     CLOSED_STEPS,
     CMAKE,
+    FOR_GCC,
     JOINTS_ALONG,
     MOVED_START,
-    NARROW,
     OPEN_STEPS,
     README,
     TURNING_STEPS,
@@ -118,7 +118,7 @@ class CFiles:
         moves = r.iterated or self.robot.moves_into_space or "platform(" in forward
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.header.digest}. */",
-            f'{NARROW}#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n'
+            f'{FOR_GCC}#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n'
             + ("" if self.single else C["WIDE"]),
             self._limits(),
             self._torn(),

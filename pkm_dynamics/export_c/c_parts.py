@@ -95,10 +95,14 @@ JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, an
     ("Q_KEEP", "        for (int i = 0; i < PLACES; i++)\n            kept[i] = q[i];\n", ""),
     ("Q_BACK", "            for (int i = 0; i < PLACES; i++)\n                q[i] = kept[i];\n", ""),
 )
-NARROW = """\
-#if defined(__GNUC__) && !defined(__clang__) && defined(__AVX__)
+FOR_GCC = """\
+#if defined(__GNUC__) && !defined(__clang__)
+/* Values stay where they are written, limb by limb: moved behind the checks, they fill the stack and the caches. */
+#pragma GCC optimize("no-tree-sink")
+#if defined(__AVX__)
 /* Wide registers that are in use when math.h is called cost microseconds there. */
 #pragma GCC target("prefer-vector-width=128")
+#endif
 #endif
 """
 CMAKE = """\

@@ -126,29 +126,53 @@ class CCode:
                     self.groups[term.number] = made_of.pop()
 
     def lines(self, titles: Mapping[str, str]) -> list[str]:
-        """The statements, four columns in; `titles` are comments at the beginning of each group, by group."""
+        """The statements, four columns in; `titles` are comments where a group begins, by group.
+
+        All values come before all checks: what a limb alone decides is done with before the next limb begins, so that
+        few values are needed at once.
+        """
         written: list[str] = []
-        done = decided = 0
+        group = None
+        for term in self._limb_by_limb():
+            line = self._statement(term)
+            if line is None:
+                continue
+            own = self.groups[term.number]
+            if own != group and own in titles:
+                written.append(f"    /* {titles[own]} */")
+            group = own
+            written += line
+        decided = 0
         for part in self.parts:
-            group = None
-            section = [t for t in self.needed if done <= t.number < part.terms]
-            head = True
-            for term in section:
-                line = self._statement(term)
-                if line is None:
-                    continue
-                if head:
-                    written += ["", f"    /* {part.title} */"]
-                    head = False
-                own = self.groups[term.number]
-                if own and own != group:
-                    written.append(f"    /* {titles[own]} */")
-                    group = own
-                written += line
-            written += self._checks(self._tests[decided : part.conditions], part.refusal)
+            checks = self._checks(self._tests[decided : part.conditions], part.refusal)
+            if checks or part.results:
+                written += ["", f"    /* {part.title} */", *checks]
             written += [line for place, number in part.results for line in self._assigned(f"{place} =", number)]
-            done, decided = part.terms, part.conditions
+            decided = part.conditions
         return written
+
+    def _limb_by_limb(self) -> list[Term]:
+        """The terms, those of a group together as far as they need none of the groups behind it."""
+        left: dict[str, list[Term]] = {"": []}
+        for term in self.needed:
+            left.setdefault(self.groups[term.number], []).append(term)
+        done, order = set[int](), list[Term]()
+
+        def take(group: str) -> bool:
+            rest, n = [], len(order)
+            for term in left[group]:
+                ready = term.how[0] == "input" or all(o in done for o in term.how[1:] if isinstance(o, int))
+                if ready:
+                    done.add(term.number)
+                (order if ready else rest).append(term)
+            left[group] = rest
+            return len(order) > n
+
+        while any(left.values()):
+            for group in left:
+                while take(group) and group and take(""):
+                    pass
+        return order
 
     # -- values -------------------------------------------------------------------------------------------------------
 
