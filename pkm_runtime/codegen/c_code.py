@@ -159,7 +159,7 @@ class CCode:
         done, order = set[int](), list[Term]()
 
         def take(group: str) -> bool:
-            rest, n = [], len(order)
+            rest, n = list[Term](), len(order)
             for term in left[group]:
                 ready = term.how[0] == "input" or all(o in done for o in term.how[1:] if isinstance(o, int))
                 if ready:
