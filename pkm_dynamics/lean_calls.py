@@ -11,7 +11,6 @@ configuration-dependent one is found on the way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +56,8 @@ from pkm_kinematics.recordings_at_home import (
     joint_inputs,
     joint_results,
     motion_in_turning_space,
+    nearby,
+    parts_of_blocks,
     pose_inputs,
     rate_inputs,
 )
@@ -69,11 +70,11 @@ from pkm_runtime.kernels.binding import bind, with_fallback
 POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
 
 
-@cache
-def _fixed_steps() -> Instead:
+def _fixed_steps(kinematics: Kinematics) -> Instead:
     """What is recorded of limbs in place of iteration, and of orthogonalisation."""
     quick = (inverse_by_rows, inverse_in_fixed_order)
-    return (quick, (solve_newton, trace(newton_in_fixed_steps, [quick])))
+    steps = trace(newton_in_fixed_steps, [quick])
+    return (quick, (solve_newton, nearby(parts_of_blocks(kinematics.tables, kinematics.home), steps)))
 
 
 def _recordable(kinematics: Kinematics, start: Data | None) -> bool:
@@ -85,9 +86,10 @@ def _recordable(kinematics: Kinematics, start: Data | None) -> bool:
 
 
 def _instead(kinematics: Kinematics) -> Instead:
+    steps = _fixed_steps(kinematics)
     if kinematics.constant_space:
-        return _fixed_steps()
-    return (*_fixed_steps(), (solve_motion, motion_in_turning_space(kinematics.mobility, _fixed_steps())))
+        return steps
+    return (*steps, (solve_motion, motion_in_turning_space(kinematics.mobility, steps)))
 
 
 def record_inverse(robot: RobotModel, mode: int, start: Data | None = None) -> Recording | None:

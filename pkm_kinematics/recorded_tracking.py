@@ -42,6 +42,8 @@ from pkm_kinematics.recordings_at_home import (
     inverse_in_fixed_order,
     joint_inputs,
     joint_results,
+    nearby,
+    parts_of_blocks,
     pose_inputs,
     reading_inputs,
 )
@@ -95,18 +97,21 @@ class Tracked(ByAddress):
 
 
 class LimbsUnderWay:
-    """Limbs while a step of Newton's method on the pose is recorded: each iterated one takes a step of its own with it.
+    """Limbs while a step of Newton's method on the pose is recorded: iterated ones take a step of their own with it.
 
     `instead` are the replacements of kernels for that; those of `openly` take gaps for what the step is to close, where
     up to `bound` of a block's size counts as closed.
     """
 
-    def __init__(self, invert: Callable[..., Number], bound: float = CLOSED) -> None:
-        self.conditions: dict[int, Number] = {}  # of iterated blocks, by their first body
+    def __init__(self, e: Engine, invert: Callable[..., Number], bound: float = CLOSED) -> None:
+        self._conditions: dict[int, Number] = {}  # of blocks, by their first body
         self.moved: Number = 0.0  # the largest correction of an iterated joint
         self.gap: Number = 0.0  # the largest, 1 where it just counts as closed
-        self._inverted, self._bound = invert, bound
-        self.instead: list[tuple[Any, Any]] = [(solve_newton, self._once), (invert_blocks, self.invert)]
+        self._inverted, self._bound, self._parts = invert, bound, parts_of_blocks(e.tables, e.home)
+        self.instead: list[tuple[Any, Any]] = [
+            (solve_newton, nearby(self._parts, self._once)),
+            (invert_blocks, self.invert),
+        ]
         self.openly: list[tuple[Any, Any]] = [*self.instead, (closed, self._open)]
 
     def _open(self, block: Any, residual: Number) -> bool:
@@ -118,26 +123,29 @@ class LimbsUnderWay:
         """In place of `solve_newton`: one step, whose inverse is kept."""
         trace(place_iterated)(model.bodies, block, data.state)
         trace(write_block_rows)(model.closures, block, data.state, data.rows)
-        self.conditions[block.start] = self._inverted(model, data, block)
+        self.condition(model, data, block)
         self.moved = extreme("max", self.moved, trace(correct_joints)(model, data, block))
         trace(place_iterated)(model.bodies, block, data.state)
         return trace(write_block_rows)(model.closures, block, data.state, data.rows), 1
 
     def invert(self, model: Any, data: Any) -> Number:
         """In place of `invert_blocks`: the regularity of the worst block."""
-        worst: Number = 1.0
-        for block in model.blocks:
-            known = self.conditions.get(block.start)
-            worst = extreme("min", worst, self._inverted(model, data, block) if known is None else known)
-        return worst
+        return extreme("min", 1.0, *(self.condition(model, data, block) for block in model.blocks))
 
-    @staticmethod
-    def carry(model: Any, data: Any, twist: Array) -> None:
-        """Let iterated limbs move along as the platform does."""
-        trace(move_platform)(data.state, twist, np.zeros(6))
-        trace(velocities)(model, data)
-        for block in model.blocks:
-            for i in range(block.start, block.start + block.count) if block.solver == NEWTON else ():
+    def condition(self, model: Any, data: Any, block: Any) -> Number:
+        """Reciprocal condition of a block, inverted where it is not yet."""
+        if block.start not in self._conditions:
+            self._conditions[block.start] = self._inverted(model, data, block)
+        return self._conditions[block.start]
+
+    def carry(self, model: Any, data: Any, twist: Array) -> None:
+        """Let limbs that take a step move along as the platform does."""
+        stepping = [b for b in model.blocks if b.solver == NEWTON and b.start not in self._parts]
+        if stepping:
+            trace(move_platform)(data.state, twist, np.zeros(6))
+            trace(velocities)(model, data)
+        for block in stepping:
+            for i in range(block.start, block.start + block.count):
                 trace(turn_along)(model.bodies[i], data.state[i], data.state[i].qd)
 
     def lengths(self, twist: Array, length: float) -> tuple[Number, Number]:
@@ -161,7 +169,7 @@ class _Step:
         self.q = reading_inputs(self.tape, 2, actuated, e.actuated_turning)
         self.limbs = joint_inputs(self.tape, 3, e.model, self.data)
         self.turning = not e.constant_space
-        self.way = LimbsUnderWay(trace(invert_block, [(inverse_by_rows, inverse_in_fixed_order)]))
+        self.way = LimbsUnderWay(e, trace(invert_block, [(inverse_by_rows, inverse_in_fixed_order)]))
         self.instead = self.way.openly if self.turning or self.limbs else self.way.instead
         self.closing: Array = np.zeros(6)
 

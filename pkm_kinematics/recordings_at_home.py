@@ -13,6 +13,7 @@ At poses where these are nearly dependent, the recording has no result.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import cos, inf
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ import scipy  # whose parts load when they are first used
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.kernels.model_and_data import Model
+from pkm_kinematics.kernels.model_and_data import NEAREST, Model
+from pkm_kinematics.kernels.position.closed_form import face, solve_closed_form, turn_near, turn_to
 from pkm_kinematics.kernels.position.closures import inverse_by_rows
-from pkm_kinematics.kernels.position.placement import place_platform
-from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
+from pkm_kinematics.kernels.position.placement import joint_frame, move_joint, place_platform
+from pkm_kinematics.kernels.position.positions import CONVERGED, NEXT, SINGULAR, solve_positions, write_block_rows
 from pkm_kinematics.kernels.rates.motion import accelerations, correct, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import (
     combined_acceleration,
@@ -35,8 +37,11 @@ from pkm_kinematics.kernels.rates.motion_space import (
 )
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_runtime.codegen import trace
-from pkm_runtime.codegen.tape import Number, Tape, call, value
+from pkm_kinematics.kernels.vectors import rotate, rotate_back
+from pkm_kinematics.model.recognition import Parts, parts_in_closed_form
+from pkm_kinematics.model.tables import Tables
+from pkm_runtime.codegen import loose, trace
+from pkm_runtime.codegen.tape import Number, Tape, Term, call, select_larger, value
 
 # Recordings are made near home and in no special direction, so that nothing in them is zero by chance.
 NEAR = 1e-3  # rad, and of the robot's size
@@ -242,5 +247,55 @@ def motion_in_turning_space(n: int, instead: Instead) -> Callable[[Any, Any, int
             return SINGULAR
         space.move(motion[7:13], motion[13:19])
         return CONVERGED
+
+    return solve
+
+
+def closed_form_nearby(parts: Parts, model: Any, data: Any, block: Any) -> Number:
+    """The joints of an iterated block, by closed forms of its parts, near where they were; the largest gap.
+
+    A joint turns by `NEXT` at most, and is farther than that from where its branches meet: it keeps its branch.
+    """
+    state, bodies, cosine = data.state, model.bodies, cos(NEXT)
+    joints = range(block.start, block.start + block.count)
+    before = {i: (state[i].c, state[i].s) for i in joints}
+
+    def turn_nearest(me: Any, t: Any, e: Any, C: Number, sign: float) -> Number:
+        """In place of `turn_near`, for the nearest branch."""
+        A, B = t[0] * e[0] + t[1] * e[1], t[1] * e[0] - t[0] * e[1]
+        side = select_larger(me.s * A - me.c * B, 0.0, 1.0, -1.0)
+        me.c, me.s, margin = trace(turn_to)(A, B, C, side)
+        return margin
+
+    if parts.hinge >= 0:
+        driver, me = state[parts.driver], state[parts.hinge]
+        for i in (parts.driver, parts.hinge):
+            trace(joint_frame)(bodies, state, i)
+        trace(face)(me, parts.carried, trace(rotate_back)(me.R, trace(rotate)(driver.R, parts.swung)))
+        trace(move_joint)(bodies, state, parts.hinge)
+    for part, closure in parts.forms:
+        form = trace(solve_closed_form, [(turn_near, turn_nearest)])
+        margin = form(bodies, loose(closure), loose(part)[0], state, NEAREST)
+        if isinstance(margin, Term) and not margin > 1.0 - cosine * cosine:
+            return inf
+    for i, (c, s) in before.items():
+        if not c * state[i].c + s * state[i].s > cosine:
+            return inf
+    return trace(write_block_rows)(model.closures, block, state, data.rows)
+
+
+def parts_of_blocks(tables: Tables, home: Array) -> dict[int, Parts]:
+    """The iterated blocks whose parts have closed forms, by their first body."""
+    iterated = [b for b, block in enumerate(tables.blocks) if block["solver"] == NEWTON]
+    found = ((b, parts_in_closed_form(tables, b, home)) for b in iterated)
+    return {int(tables.blocks["start"][b]): parts for b, parts in found if parts is not None}
+
+
+def nearby(known: dict[int, Parts], otherwise: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """In place of `solve_newton` in recordings: the closed forms of a block, or `otherwise` where it has none."""
+
+    def solve(model: Any, data: Any, block: Any) -> Any:
+        parts = known.get(block.start)
+        return otherwise(model, data, block) if parts is None else (closed_form_nearby(parts, model, data, block), 0)
 
     return solve

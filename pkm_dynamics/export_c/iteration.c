@@ -239,7 +239,7 @@ static void read_joints(REAL q[])
         if (!turns_in_limb[k])
             continue;
         REAL *c = &q[JOINTS + k], *s = &q[JOINTS + JOINTS + k];
-        const REAL angle = ATAN2(*s, *c), unit = ONE + HALF * (ONE - *c * *c - *s * *s);
+        const REAL angle = angle_at(*s, *c), unit = ONE + HALF * (ONE - *c * *c - *s * *s);
         q[k] = angle + TAU * FLOOR((q[k] - angle) / TAU + HALF);
         *c *= unit;
         *s *= unit;
@@ -281,17 +281,19 @@ static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL s
 //// FORWARD_NEAR
 int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *limbs)
 {
-    REAL at[7], side[SIDES] = {ZERO}, span[M] = {ZERO}, goal[3 * M], q[PLACES];
+    REAL at[7], side[SIDES] = {ZERO}, span[M], q[PLACES];
     int status = usable(actuated) ? PKM_OK : PKM_INVALID_INPUT;
-    aim(actuated, ZERO, span, goal);
     if (status == PKM_OK)
         status = limbs->known ? sides_of(limbs->mode, side) : take_along(NAME_home, 0, side, limbs);
     for (int k = 0; k < 7; k++)
         at[k] = limbs->pose[k];
     for (int k = 0; k < PLACES; k++)
         q[k] = limbs->joints[k];
-    if (status == PKM_OK)
-        status = limb_errors(at, side, q, goal, span);
+    for (int a = 0; a < M; a++) { /* turning drives by the shortest way */
+        span[a] = actuated[a] - q[NAME_actuated_joint[a]];
+        if (actuator_turns[a])
+            span[a] -= TAU * FLOOR(span[a] / TAU + HALF);
+    }
     if (status == PKM_OK)
         status = track(actuated, side, span, q, at);
     for (int k = 0; k < 7; k++)

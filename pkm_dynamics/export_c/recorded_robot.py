@@ -52,7 +52,13 @@ from pkm_kinematics.kernels.rates.projection import drive_rates, factorise_drive
 from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
 from pkm_kinematics.kernels.regularity import factorise, is_regular, orientation, turn_back
 from pkm_kinematics.recorded_tracking import SMALL, LimbsUnderWay
-from pkm_kinematics.recordings_at_home import inverse_in_fixed_order, reading_inputs, some_numbers
+from pkm_kinematics.recordings_at_home import (
+    inverse_in_fixed_order,
+    nearby,
+    parts_of_blocks,
+    reading_inputs,
+    some_numbers,
+)
 from pkm_kinematics.solve.position_solver import EXACT, TORN
 from pkm_runtime.codegen import trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
@@ -144,7 +150,8 @@ class RecordedRobot(RobotFacts):
         def in_fixed_steps(*block: Any) -> Any:
             return trace(newton_in_fixed_steps, quick)(*block, *bounds)
 
-        instead = [*self.instead, (solve_newton, in_fixed_steps)]
+        parts = parts_of_blocks(self.tables, self.engine.home)
+        instead: list[tuple[Any, Any]] = [*self.instead, (solve_newton, nearby(parts, in_fixed_steps))]
         if self.turning or under_way:  # how open they are says whether the pose is a possible one
             instead.append((closed, any_gap))
         status, gap, _ = trace(solve_positions, instead)(f.model, f.data, f.mode, True)
@@ -408,14 +415,15 @@ class RecordedRobot(RobotFacts):
         """
         f = self._on_the_way()
         by = [*self.instead, (inverse_by_rows, inverse_in_fixed_order)] if quick else self.instead
-        way = LimbsUnderWay(trace(invert_block, by), CLOSED_SINGLE if self.single else CLOSED)
+        bound = CLOSED_SINGLE if self.single else CLOSED
+        way = LimbsUnderWay(self.engine, trace(invert_block, by), bound)
         instead, closing = [*by, *(way.openly if self.turning or self.iterated else way.instead)], np.zeros(6)
         if self.iterated:
             f.joints_from("q", self.solved)
             trace(solve_positions, instead)(f.model, f.data, f.mode, False)
             for block in f.model.blocks:
                 if block.solver != CLOSED_FORM and self.engine.divided:
-                    f.tape.decide(">", way.conditions[block.start], BLUNT)
+                    f.tape.decide(">", way.condition(f.model, f.data, block), BLUNT)
         elif self.turning:
             way.gap = f.open_limbs()
         else:

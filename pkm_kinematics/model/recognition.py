@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -147,7 +148,7 @@ def _laid_out(tables: Tables, block: Any, closure: Any, chain: list[int]) -> Ite
             fits = kind in (*PLACING, records.REVOLUTE, *(() if lifted else (records.CYLINDRICAL,)))
             fits = fits and _parallel(axes, lifted)
         elif layout.kind == "sphere":
-            fits = kind == records.REVOLUTE and _concurrent(axes, exact)
+            fits = kind == records.REVOLUTE and _centre(axes, exact) is not None
         else:
             fits = kind in (*PLACING, records.REVOLUTE)
         if fits and not (on_axis and layout.kind != "sphere") and _assign(tables, block, closure, chain, layout):
@@ -226,15 +227,16 @@ def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool) -> bool:
     return fits and bool(abs(axis @ normal) > EXACT if slides else np.linalg.norm(np.cross(axis, normal)) > EXACT)
 
 
-def _concurrent(axes: list[tuple[Array, Array, bool]], exact: float) -> bool:
-    """True where all axes turn and meet in one point, which they miss by less than `exact` [m]."""
+def _centre(axes: list[tuple[Array, Array, bool]], exact: float) -> Array | None:
+    """The one point where all axes turn and meet, which they miss by less than `exact` [m]; None where they do not."""
     if any(slides for _, _, slides in axes):
-        return False
+        return None
     # nearest point to all lines
     projectors = [np.eye(3) - np.outer(axis, axis) for axis, _, _ in axes]
-    normal = sum(projectors)
-    centre = np.linalg.lstsq(normal, sum(P @ p for P, (_, p, _) in zip(projectors, axes, strict=True)), rcond=None)[0]
-    return all(np.linalg.norm(P @ (centre - p)) < exact for P, (_, p, _) in zip(projectors, axes, strict=True))
+    off = sum(P @ p for P, (_, p, _) in zip(projectors, axes, strict=True))
+    centre: Array = np.array(np.linalg.lstsq(sum(projectors), off, rcond=None)[0], dtype=np.float64)
+    meet = all(np.linalg.norm(P @ (centre - p)) < exact for P, (_, p, _) in zip(projectors, axes, strict=True))
+    return centre if meet else None
 
 
 def _lift_offset(tables: Tables, block: Any, state: Any) -> float:
@@ -264,3 +266,105 @@ def _reproduces(tables: Tables, block: Any, state: Any, rows: Any) -> bool:
         if closed(block, residual) and np.abs(error).max() < SAME:
             return True
     return False
+
+
+class Parts(NamedTuple):
+    """Closed forms that find the joints of an iterated block one after the other, for recordings of lean calls.
+
+    Where two rods of equal length make a parallelogram, what they carry turns first, on its `hinge`: the line between
+    its balls, `carried` in its frame, gets parallel to that between the rods' other ends, `swung` in the driver's.
+    """
+
+    forms: tuple[tuple[Any, Any], ...]  # of each, arrays (1,) of records.BLOCK and records.CLOSURE
+    hinge: int = -1
+    driver: int = -1
+    carried: tuple[float, ...] = ()
+    swung: tuple[float, ...] = ()
+
+
+def parts_in_closed_form(tables: Tables, b: int, home_pose: Array) -> Parts | None:
+    """The closed forms of parts of a block solved by iteration; None where none are known."""
+    block, data = tables.blocks[b], tables.data()
+    place_platform(data.state, home_pose)
+    for before in tables.blocks[: b + 1]:
+        place_block(tables.model.bodies, before, data.state)
+    if not (tables.bodies["prismatic"][block["start"] : block["start"] + block["count"]] == 0).all():
+        return None
+    found = (one(tables, block, data) for one in (_parallelogram, _arm_and_wrist, _four_bar))
+    return next((parts for parts in found if parts is not None), None)
+
+
+def _part(tables: Tables, block: Any, closure: Any, chain: list[int], data: Any) -> tuple[Any, Any] | None:
+    """A chain of a block that holds its end at a closure (1,), as a block in closed form; None where it has none."""
+    part = np.array([block])
+    part["start"], part["count"], part["closure_start"], part["closure_count"] = chain[0], len(chain), 0, 1
+    part["driver"] = part["pointing"] = part["extension"] = part["lift"] = part["wrist"] = -1
+    alone = replace(tables, closures=closure)
+    for _ in _candidates(alone, part[0]):
+        if _reproduces(alone, part[0], data.state, data.rows):
+            return part, closure
+    return None
+
+
+def _four_bar(tables: Tables, block: Any, data: Any) -> Parts | None:
+    """Two bodies that a pin joins, each on one that is known: as with a ball in its place."""
+    closure = tables.closures[block["closure_start"] : block["closure_start"] + 1].copy()
+    if block["closure_count"] != 1 or block["count"] != 2 or closure["kind"][0] != records.REVOLUTE:
+        return None
+    closure["kind"], closure["rows"] = records.SPHERICAL, 3
+    bodies = list(_bodies(block))
+    part = _part(tables, block, closure, bodies, data) if tables.bodies["parent"][bodies[1]] != bodies[0] else None
+    return Parts((part,)) if part else None
+
+
+def _arm_and_wrist(tables: Tables, block: Any, data: Any) -> Parts | None:
+    """An arm that carries the point in which the axes behind it meet that of the closure, and those axes."""
+    chain, closure = list(_bodies(block)), tables.closures[block["closure_start"] : block["closure_start"] + 1].copy()
+    if block["closure_count"] != 1 or closure["kind"][0] != records.REVOLUTE:
+        return None
+    if closure["successor"][0] == chain[-1]:
+        _swap_sides(closure[0])
+    for k in range(1, len(chain) - 1):
+        held = closure["predecessor_point"][0], closure["predecessor_rotation"][0, :, 2]
+        axes = [*_axes(tables.bodies, chain[k:]), _in_carrier(tables.bodies, chain[k:], *held)]
+        centre = _centre(axes, EXACT * float(block["size"]))
+        if centre is None:
+            continue
+        axis, point, _ = axes[-1]
+        point_of_arm = closure.copy()
+        point_of_arm["kind"], point_of_arm["rows"], point_of_arm["predecessor"] = records.SPHERICAL, 3, chain[k - 1]
+        point_of_arm["predecessor_point"] = centre
+        along = (centre - point) @ axis * closure["successor_rotation"][0, :, 2]
+        point_of_arm["successor_point"] = closure["successor_point"] + along
+        arm = _part(tables, block, point_of_arm, chain[:k], data)
+        wrist = _part(tables, block, closure, chain[k:], data) if arm else None
+        if arm and wrist:
+            return Parts((arm, wrist))
+    return None
+
+
+def _parallelogram(tables: Tables, block: Any, data: Any) -> Parts | None:
+    """A driver, two rods of equal length, and the hinge on which what they carry turns."""
+    bodies, chain, size = tables.bodies, list(_bodies(block)), float(block["size"])
+    closures = tables.closures[block["closure_start"] : block["closure_start"] + block["closure_count"]].copy()
+    if len(closures) != 2 or len(chain) != 6 or (closures["kind"] != records.SPHERICAL).any():
+        return None
+    for closure in closures:
+        if closure["predecessor"] == chain[0]:
+            _swap_sides(closure)
+    closures["successor_anchor"] = closures["successor"]  # which is in place when the rods are
+    hinge, rods = chain[0], (chain[1:4], chain[4:])
+    ends = closures["successor"] == hinge, closures["predecessor"] == [rod[-1] for rod in rods]
+    if not all(np.all(end) for end in ends) or bodies["parent"][chain[4]] != chain[1]:
+        return None
+    forms = [_part(tables, block, closures[k : k + 1].copy(), rod, data) for k, rod in enumerate(rods)]
+    first, second = forms
+    if first is None or second is None or first[0]["driver"][0] != chain[1]:
+        return None
+    carried = closures["successor_point"][1] - closures["successor_point"][0]
+    swung = second[0]["elbow"][0] - first[0]["elbow"][0]
+    longer = np.linalg.norm(second[0]["tip"]) - np.linalg.norm(first[0]["tip"])
+    parallel = data.state["R"][hinge] @ carried - data.state["R"][chain[1]] @ swung
+    if np.abs([*parallel, *swung[:2], longer]).max() > EXACT * size:
+        return None
+    return Parts((first, second), hinge, chain[1], tuple(map(float, carried)), tuple(map(float, swung)))

@@ -14,6 +14,7 @@ from pkm_dynamics.lean_calls import record_direct, record_inverse
 from pkm_dynamics.linear_form.random_motions import random_motions, speeds
 from pkm_kinematics import Kinematics, Status, kinematics
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.recordings_at_home import parts_of_blocks
 from pkm_runtime.codegen import MachineCode
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
@@ -176,6 +177,13 @@ def test_what_fixed_steps_do_not_reach_is_left_to_iteration(name: str) -> None:
     motion[:7] = k.home
     assert call(motion, effort) == Status.CONVERGED
     assert error(effort, one.inverse(k.home, np.zeros(6), np.zeros(6), distribution=FREE).effort) < CLOSE
+
+
+@pytest.mark.parametrize(("name", "forms"), [("quattro", [2, 1]), ("five_dof_3rr_rrr", [2, 2, 2]), ("irsbot2", [])])
+def test_parts_of_iterated_limbs_that_have_closed_forms(name: str, forms: list[int]) -> None:
+    """Parallelogram and four-bar, arms with a wrist; limbs with neither take Newton's steps."""
+    k = Kinematics(load_mechanism(name))
+    assert [len(parts.forms) for parts in parts_of_blocks(k.tables, k.home).values()] == forms
 
 
 def test_batches_of_limbs_that_are_iterated_have_no_straight_line() -> None:
