@@ -50,14 +50,16 @@ class ThereAndBack:
         inverse, lean_inverse = kinematics.lean_inverse(), dynamics.lean_inverse()
         lean_direct, track = dynamics.lean_direct(), kinematics.lean_track()
         effort, acceleration, pose = np.empty(len(self.effort)), np.empty(6), np.array(kinematics.home)
-        poses = [row[:7].copy() for row in self.motion]
+        q, push = list(self.q), self.effort
+        moving, coasting = list(self.motion), list(self.coasting)
+        poses = [row[:7].copy() for row in moving]
         track(self.q[1], pose)
         pose[:] = self.near
         return [
             _twice(lambda at: inverse(poses[at], effort)),
-            _twice(lambda at: lean_inverse(self.motion[at], effort)),
-            _twice(lambda at: lean_direct(self.coasting[at], self.effort, acceleration)),
-            _twice(lambda at: track(self.q[at], pose)),
+            _twice(lambda at: lean_inverse(moving[at], effort)),
+            _twice(lambda at: lean_direct(coasting[at], push, acceleration)),
+            _twice(lambda at: track(q[at], pose)),
         ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from pkm_dynamics.export_c.c_parts import (
     C,
     LimbPlaces,
     arc_tangent_in_c,
+    forward_tables,
 )
 from pkm_dynamics.export_c.c_test import states_of, test_source
 from pkm_dynamics.export_c.headers import (
@@ -46,7 +47,7 @@ from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STE
 from pkm_kinematics.kernels.path.follow import CONTRACTION
 from pkm_kinematics.kernels.position.closures import CLOSED, DEPENDENT
 from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, ROUNDING
-from pkm_kinematics.kernels.position.solve_poses import FARTHEST, INSIDE
+from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
@@ -352,7 +353,7 @@ class CFiles:
         text = text.replace("NEAREST_SIDE", "" if robot.iterated else C["NEAREST_SIDE"])
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
-        return self.text("\n".join([*self._forward_tables(places), text]))
+        return self.text("\n".join([*forward_tables(self.robot, self.scalar, places), text]))
 
     def _with_quick_step(self, text: str, arguments: str) -> str:
         """The forward kinematics with a quick step before the one that serves every pose, where it is quicker."""
@@ -386,30 +387,6 @@ class CFiles:
         for word, value in words.items():
             text = re.sub(rf"\b{word}\b", value, text)
         return "\n".join([*tables, C["ALONG"], text])
-
-    def _forward_tables(self, places: LimbPlaces) -> Iterator[str]:
-        table, turning = self.scalar.table, self.engine.actuated_turning
-        yield "/* Positions beyond which numbers are too coarse to close loops with. */\n" + table(
-            "static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * self.engine.size)
-        )
-        yield table("static const int", "actuator_turns", turning)
-        yield table("static const int", "limb_of_side", places.of_side)
-        yield table("static const int", "limb_of_actuator", places.of_actuator)
-        if self.robot.iterated:
-            yield table("static const int", "limb_of_joint", places.of_joint)
-            bodies = self.engine.tables.bodies[2:]
-            turning = np.zeros(len(self.kinematics.joint_names))
-            turning[bodies["column"]] = bodies["prismatic"] == 0
-            yield table("static const int", "turns_in_limb", turning)
-            return
-        yield (
-            "/* A limb with several branches tries all of them: the place of each in the number of the attempt. */\n"
-            + (table("static const int", "place_of_side", places.of_branch))
-        )
-        clearly = [CLEARLY if count > 1 else 1.0 for count in places.branches]
-        yield "/* How much nearer a branch must be than those tried before. */\n" + table(
-            "static const REAL", "clearly", clearly
-        )
 
     def _iteration(self) -> list[str]:
         robot, bodies, blocks = self.robot, self.engine.tables.bodies, self.engine.tables.blocks

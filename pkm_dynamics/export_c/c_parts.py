@@ -5,10 +5,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import pi
 from pathlib import Path
 
+import numpy as np
+
+from pkm_dynamics.export_c.headers import Scalar
+from pkm_dynamics.export_c.recorded_function import RobotFacts
+from pkm_kinematics.forward.along_path import CLEARLY
+from pkm_kinematics.kernels.position.solve_poses import FARTHEST
 from pkm_kinematics.model.tables import Tables
 from pkm_runtime.codegen.machine_code import FOLD, arc_coefficients
 
@@ -182,3 +188,29 @@ class LimbPlaces:
                 self.of_joint[bodies["column"][i]] = limb_of[b]
                 if bodies["actuator"][i] >= 0:
                     self.of_actuator[bodies["actuator"][i]] = limb_of[b]
+
+
+def forward_tables(robot: RobotFacts, scalar: Scalar, places: LimbPlaces) -> Iterator[str]:
+    """Tables of the forward kinematics: what turns, and which limb each side, drive and joint belongs to."""
+    engine, table, turning = robot.engine, scalar.table, robot.engine.actuated_turning
+    yield "/* Positions beyond which numbers are too coarse to close loops with. */\n" + table(
+        "static const REAL", "farthest", np.where(turning, FARTHEST, FARTHEST * engine.size)
+    )
+    yield table("static const int", "actuator_turns", turning)
+    yield table("static const int", "limb_of_side", places.of_side)
+    yield table("static const int", "limb_of_actuator", places.of_actuator)
+    if robot.iterated:
+        yield table("static const int", "limb_of_joint", places.of_joint)
+        bodies = engine.tables.bodies[2:]
+        turning = np.zeros(len(engine.joint_names))
+        turning[bodies["column"]] = bodies["prismatic"] == 0
+        yield table("static const int", "turns_in_limb", turning)
+        return
+    yield (
+        "/* A limb with several branches tries all of them: the place of each in the number of the attempt. */\n"
+        + (table("static const int", "place_of_side", places.of_branch))
+    )
+    clearly = [CLEARLY if count > 1 else 1.0 for count in places.branches]
+    yield "/* How much nearer a branch must be than those tried before. */\n" + table(
+        "static const REAL", "clearly", clearly
+    )

@@ -167,7 +167,7 @@ FUNCTIONS
 
 STATUSES = (
     ("PKM_OK", 0, "solved"),
-    ("PKM_UNREACHABLE", 1, "no configuration of the limbs reaches the pose in this mode"),
+    ("PKM_UNREACHABLE", 1, "no limbs reach the pose in this mode, or one would be exactly stretched or folded"),
     ("PKM_JOINT_LIMIT", 2, "solved, but a joint is outside its range"),
     ("PKM_SINGULAR", 3, "singular: rates, efforts or the platform's way are not determined"),
     ("PKM_DIVERGED", 4, "drives that only pull, or only push, do not come to share the load"),
@@ -200,6 +200,7 @@ COMMENTS = {
     "inverse": "Positions of the actuated joints and, unless `joints` is NULL, of all joints in the order above.",
     "forward": (
         "The pose in which the platform arrives as the actuators go straight from where they are at `near`.\n"
+        " * PKM_SINGULAR where the way ends at a singularity: of the drives, or of a limb, stretched or folded.\n"
         " * Joint limits are not judged: ask NAME_inverse at the pose."
     ),
     "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",

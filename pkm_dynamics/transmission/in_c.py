@@ -111,17 +111,17 @@ int {name}_to_actuators(const double joints[N], const double joint_effort[N], do
     double at[S], out[S + 2 + 2 * M];
     for (int k = 0; k < S; k++)
         at[k] = state[k];
-    out[S + 1] = NAN;
+    out[S + 1] = (double)NAN;
     const int status = solve(joints, joint_effort, at, out);
     for (int k = 0; k < M; k++) {{
-        actuators[k] = status == {NAME}_OK ? out[S + 2 + k] : NAN;
-        actuator_effort[k] = status == {NAME}_OK ? out[S + 2 + M + k] : NAN;
+        actuators[k] = status == {NAME}_OK ? out[S + 2 + k] : (double)NAN;
+        actuator_effort[k] = status == {NAME}_OK ? out[S + 2 + M + k] : (double)NAN;
     }}
     if (status != {NAME}_TOO_FAR)
         for (int k = 0; k < S; k++)
             state[k] = at[k];
     if (margin != NULL)
-        *margin = status == {NAME}_TOO_FAR ? NAN : out[S + 1];
+        *margin = status == {NAME}_TOO_FAR ? (double)NAN : out[S + 1];
     return status;
 }}
 """
