@@ -52,7 +52,7 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
-from pkm_runtime.codegen.c_code import CHOICES, identifier, quoted
+from pkm_runtime.codegen.c_code import CHOICES, LONG, identifier, quoted
 
 # Of the robot's size: between poses on the way of a platform with one degree of freedom, from which limbs are found
 BETWEEN = 0.05
@@ -262,7 +262,9 @@ class CFiles:
 
     def static(self, name: str, arguments: str, function: RecordedFunction) -> str:
         """C of a recorded function."""
-        return f"static int {name}({self.scalar.typed(arguments)})\n{{\n{self._body(name, arguments, function)}\n}}\n"
+        body = self._body(name, arguments, function)
+        ordered = "IN_ORDER " if self.counts[name].total() > LONG else ""
+        return f"static {ordered}int {name}({self.scalar.typed(arguments)})\n{{\n{body}\n}}\n"
 
     def _body(self, name: str, arguments: str, function: RecordedFunction) -> str:
         code = function.code(self.single)

@@ -104,11 +104,13 @@ JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, an
 FOR_GCC = """\
 #if defined(__GNUC__) && !defined(__clang__)
 /* Values stay where they are written, limb by limb: moved behind the checks, they fill the stack and the caches. */
-#pragma GCC optimize("no-tree-sink")
+#define IN_ORDER __attribute__((optimize("no-tree-sink")))
 #if defined(__AVX__)
 /* Wide registers that are in use when math.h is called cost microseconds there. */
 #pragma GCC target("prefer-vector-width=128")
 #endif
+#else
+#define IN_ORDER
 #endif
 """
 CMAKE = """\

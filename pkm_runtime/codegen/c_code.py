@@ -19,6 +19,9 @@ from pkm_runtime.optional import optional_library
 
 WIDTH = 116  # columns of a line
 LONGEST = 48  # characters of a value that stands in another's expression rather than on a line of its own
+# Operations of a function from which on it has its limbs one after the other. Fewer values then wait, and the code is
+# shorter: all steps of a limb in turn, each for all limbs, keep a processor busier, until the code outgrows its cache.
+LONG = 5000
 SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2}
 TERNARY, UNARY, ATOM = 0, 3, 4  # how tightly a text binds, as `SIGNS`
 HELPERS = {"max": "larger", "min": "smaller", "worse": "worse"}  # functions that the C file itself has
@@ -125,30 +128,36 @@ class CCode:
                 if len(made_of) == 1:
                     self.groups[term.number] = made_of.pop()
 
-    def lines(self, titles: Mapping[str, str]) -> list[str]:
-        """The statements, four columns in; `titles` are comments where a group begins, by group.
+    @property
+    def is_long(self) -> bool:
+        """Whether the code has its limbs one after the other, and all checks behind them."""
+        return self.counts.total() > LONG
 
-        All values come before all checks: what a limb alone decides is done with before the next limb begins, so that
-        few values are needed at once.
-        """
+    def lines(self, titles: Mapping[str, str]) -> list[str]:
+        """The statements, four columns in; `titles` are comments at the beginning of each group, by group."""
         written: list[str] = []
-        group = None
-        for term in self._limb_by_limb():
-            line = self._statement(term)
+        done = decided = 0
+        if self.is_long:
+            written += self._values(self._limb_by_limb(), titles)
+        for part in self.parts:
+            values = [t for t in self.needed if done <= t.number < part.terms and not self.is_long]
+            lines = self._values(values, titles)
+            lines += self._checks(self._tests[decided : part.conditions], part.refusal)
+            lines += [line for place, number in part.results for line in self._assigned(f"{place} =", number)]
+            written += ["", f"    /* {part.title} */", *lines] if lines else []
+            done, decided = part.terms, part.conditions
+        return written
+
+    def _values(self, terms: Iterable[Term], titles: Mapping[str, str]) -> list[str]:
+        written, group = list[str](), None
+        for term in terms:
+            line, own = self._statement(term), self.groups[term.number]
             if line is None:
                 continue
-            own = self.groups[term.number]
-            if own != group and own in titles:
+            if own != group and (own or self.is_long) and own in titles:
                 written.append(f"    /* {titles[own]} */")
-            group = own
+            group = own if own or self.is_long else group
             written += line
-        decided = 0
-        for part in self.parts:
-            checks = self._checks(self._tests[decided : part.conditions], part.refusal)
-            if checks or part.results:
-                written += ["", f"    /* {part.title} */", *checks]
-            written += [line for place, number in part.results for line in self._assigned(f"{place} =", number)]
-            decided = part.conditions
         return written
 
     def _limb_by_limb(self) -> list[Term]:
