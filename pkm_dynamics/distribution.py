@@ -275,6 +275,9 @@ def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array,
     return np.asarray(found.x)
 
 
+_LEAST = 0.1
+
+
 class Sharing:
     """`Distribution` with norm 2 for loops, continuous in efforts and pose as long as the bounds leave room.
 
@@ -299,6 +302,16 @@ class Sharing:
     def outside(self, efforts: Array) -> NDArray[np.bool_]:
         """Mask (n_actuated,) of the efforts (n_actuated,) beyond their bounds."""
         return (efforts < self.lower) | (efforts > self.upper)
+
+    def towards(self, start: Array, end: Array) -> Array:
+        """Efforts (n_actuated,) on the way from `start` to `end`, as far as the bounds permit, and at least `_LEAST` of
+        it: where `start` itself leaves no room, something of the way is kept.
+        """
+        start = np.clip(start, self.lower, self.upper)
+        way = end - start
+        passed = np.abs(way) > np.where(way > 0.0, self.upper - start, start - self.lower)
+        room = np.where(way > 0.0, self.upper - start, start - self.lower)
+        return start + way * max(_LEAST, float(np.min(room[passed] / np.abs(way[passed]), initial=1.0)))
 
     def share(self, jacobian: Array, efforts: Array) -> Array:
         """Efforts (n_actuated,) within the bounds that do the work of the given ones; NaN where the pose is singular.

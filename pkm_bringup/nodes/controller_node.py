@@ -81,6 +81,7 @@ class ControllerNode(Node):
         forward_to = self._value("forward_to")
         kind, topic = (Float64MultiArray, forward_to) if forward_to else (JointState, topics.JOINT_COMMANDS)
         self._commands = self.create_publisher(kind, topic, topics.STREAM_OUT)
+        self._forwarded = self.create_publisher(JointState, topics.FORWARDED_COMMANDS, topics.STREAM_OUT)
         self._reference = self.create_publisher(PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_OUT)
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
         self._outputs = self.create_publisher(Outputs, topics.OUTPUTS, topics.LATCHED)
@@ -224,10 +225,16 @@ class ControllerNode(Node):
             message.header.stamp = stamp
             return message
 
+        if not self._value("forward_to"):
+            return RowPublisher(self._commands, command, len(names)).publish
+        dated = RowPublisher(self._forwarded, command, len(names))
+
         def forwarded(stamp: Any, values: Any) -> None:
+            if self._forwarded.get_subscription_count():
+                dated.publish(stamp, values)
             self._commands.publish(Float64MultiArray(data=values))
 
-        return forwarded if self._value("forward_to") else RowPublisher(self._commands, command, len(names)).publish
+        return forwarded
 
     def _busy(self) -> str:
         loop = self._shared or self._alone

@@ -9,14 +9,18 @@ Stamps are the machine's own time on the node's clock: they advance by one perio
 where that was set, or where the machine's time stood still. Simulated machines are patient: after a stall of the
 computer they catch up by at most `catch_up` seconds, and they run at most `lead` seconds ahead of the state that their
 newest command answers; beyond that their time stands still, as if the computer had not stalled, and deadlines count as
-missed. Where commands stay away for longer than `patience`, time goes on without them, as it does for a real machine.
+missed. Behind a forward controller of ros2_control, which repeats commands with stamps of its own, our controller tells
+beside which state each of them answers. Where commands stay away for longer than `patience`, time goes on without them,
+as it does for a real machine.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -48,6 +52,7 @@ _FIELDS = (("effort", CommandMode.EFFORT), ("velocity", CommandMode.VELOCITY), (
 
 # Of a joint's range: commanded positions further from where the joint is are old targets, before others were taken.
 _FIRST_STEP = 0.002  # since the drives are on, where the commander begins at its reading
+_REMEMBERED = 250  # commands that a forward controller was given
 _NEXT_STEP = 0.02  # after a silence, in which the commander went on
 
 
@@ -66,6 +71,9 @@ class CommandInbox:
         self._commands = PolledSubscription(
             node, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN, raw=True, sources=self.sources
         )
+        self._dated = PolledSubscription(node, JointState, topics.FORWARDED_COMMANDS, topics.STREAM_RECORD, raw=True)
+        self._forwarded: deque[tuple[bytes, float]] = deque(maxlen=_REMEMBERED)  # commands, and the stamps they answer
+        self._dated_rows: RawRows
         self._names: tuple[str, ...] = ()
         self._readers: dict[CommandMode, RawRows] = {}
 
@@ -79,6 +87,8 @@ class CommandInbox:
             return None
         if self._names != tuple(names):
             self._names, self._readers = tuple(names), {}
+            self._dated_rows = RawRows(JointState, partial(_given_values, self._names))
+        self._note_forwarded()
         try:
             mode = self._mode_of(data)
             stamp, values = self._readers[mode].row(data)
@@ -87,8 +97,21 @@ class CommandInbox:
             return None
         self.heard, self.problem = True, ""
         self.arrival = time.monotonic()
-        self.stamp = stamp.sec + 1e-9 * stamp.nanosec
+        self.stamp = self._answered(values) or stamp.sec + 1e-9 * stamp.nanosec
         return mode, values
+
+    def _note_forwarded(self) -> None:
+        for data, _ in self._dated.take_all():
+            with suppress(PkmError):
+                stamp, values = self._dated_rows.row(data)
+                self._forwarded.append((values.tobytes(), stamp.sec + 1e-9 * stamp.nanosec))
+
+    def _answered(self, values: Array) -> float:
+        """Stamp [s] of the state that a command answers which a forward controller passed on; 0 where that is not told.
+        It repeats the last one, with stamps of its own, also while our controller or the manager stands still.
+        """
+        wanted = values.tobytes()
+        return next((stamp for command, stamp in reversed(self._forwarded) if command == wanted), 0.0)
 
     def _mode_of(self, data: bytes) -> CommandMode:
         """The mode of a serialised command, by its publisher, whose reader exists then."""
@@ -107,6 +130,11 @@ class CommandInbox:
         """Count an unusable command, with the reason."""
         self.refused += 1
         self.problem = problem
+
+
+def _given_values(names: Sequence[str], message: JointState) -> Array:
+    field = next(field for field, _ in _FIELDS if len(getattr(message, field)))
+    return _values_of(names, field, message)
 
 
 def _values_of(names: Sequence[str], field: str, message: JointState) -> Array:

@@ -66,6 +66,7 @@ class Adaptive(PdGravity):
         unknown = [name for name in self.adapt if name not in names]
         if unknown or not self.adapt:
             raise ValueError(f"adapt: {', '.join(unknown) or 'nothing'} is no parameter of {dynamics.mechanism.name}")
+        self._learned = np.zeros(len(limits.names))
         self._columns = np.array([names.index(name) for name in self.adapt])
         self._floors = np.where([name.endswith(POSITIVE) for name in names], 0.0, -np.inf)
         self.parameters = np.array(dynamics.parameters.values)
@@ -96,6 +97,10 @@ class Adaptive(PdGravity):
         self.parameters = np.maximum(self.parameters, self._floors)
         super().load(payload)
 
+    def planned(self, reference: Reference, measured: Measured) -> Array:
+        """Efforts (n_actuated,) of the reference by what has been learned [N m or N], of the last call."""
+        return self._learned
+
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of the adaptive law before limits [N m or N]; learns from the error."""
         at = self.kinematics.at(reference.pose, measured.joints)
@@ -104,9 +109,10 @@ class Adaptive(PdGravity):
         error = np.asarray(wanted.actuated) - measured.positions
         sliding = np.asarray(wanted.actuated_velocities) - measured.velocities + self.slope * error
         feedback = self.viscosity * self.mass @ sliding
-        efforts = psi @ self.parameters + feedback
+        self._learned = psi @ self.parameters
         if len(self.dynamics.robot.springs):
-            efforts += self.dynamics.spring_efforts(at)
+            self._learned += self.dynamics.spring_efforts(at)
+        efforts = self._learned + feedback
         if np.isfinite(efforts).all() and not (np.abs(efforts) > self.limits.effort).any():
             step = self.period * self.gain * (psi[:, self._columns].T @ sliding)
             self.parameters[self._columns] = np.maximum(

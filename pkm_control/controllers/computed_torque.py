@@ -65,6 +65,10 @@ class ComputedTorque(Controller):
         robot.take(measured.pose, measured.joints, measured.velocities)
         return robot.efforts(asked)
 
+    def planned(self, reference: Reference, measured: Measured) -> Array:
+        """Efforts (n_actuated,) of the reference's acceleration, at the measured state [N m or N]."""
+        return self._without_error(reference, measured)
+
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of computed torque before limits [N m or N]."""
         if self._robot is not None:

@@ -223,6 +223,18 @@ class Controller(ABC):
     def law(self, reference: Reference, measured: Measured) -> Array:
         """The law's command (n_actuated,) before limits: efforts [N m or N], or what it `commands`."""
 
+    def planned(self, reference: Reference, measured: Measured) -> Array | None:
+        """The law's efforts (n_actuated,) where nothing is to be corrected; None where the law cannot tell."""
+        return None
+
+    def _without_error(self, reference: Reference, measured: Measured) -> Array:
+        gains = self.stiffness, self.viscosity
+        self.stiffness = self.viscosity = 0.0
+        try:
+            return self.law(reference, measured)
+        finally:
+            self.stiffness, self.viscosity = gains
+
     def with_redundant(self, pose: Array) -> Array:
         """A pose (7 + r,), where the law wants redundant joints: as a reference has them, at home's, or following."""
         return self.kinematics.engine.inputs.beside(pose[None])[0]
@@ -252,7 +264,8 @@ class Controller(ABC):
 
     def command(self, reference: Reference, measured: Measured) -> Array:
         """Command (n_actuated,) within the limits: efforts [N m or N], or what the law `commands`; NaN where the model
-        has no answer. Redundant actuators share what the law asks for.
+        has no answer. Redundant actuators share what the law asks for. Where a drive would pass its limit, the whole
+        correction is made smaller: cut at single drives, it would push the platform in another direction, and turn it.
         """
         wanted = self.law(reference, measured)
         shared = self.sharing.share(measured.jacobian, wanted)
@@ -261,4 +274,7 @@ class Controller(ABC):
             redundant = self.sharing.redundant
             self.saturated = self.sharing.at_bound(shared) if redundant else self.sharing.outside(wanted)
             self.saturations += self.saturated
+            planned = None if redundant else self.planned(reference, measured)
+            if planned is not None and all_finite(planned):
+                shared = self.sharing.share(measured.jacobian, self.sharing.towards(planned, wanted))
         return shared

@@ -35,6 +35,10 @@ class PdGravity(Controller):
         super().change_mode(to)
         self.mass = to.mass
 
+    def planned(self, reference: Reference, measured: Measured) -> Array:
+        """Efforts (n_actuated,) that carry the weight [N m or N]."""
+        return self._without_error(reference, measured)
+
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of PD with gravity compensation before limits [N m or N]."""
         wanted = self.kinematics.motion(self.with_redundant(reference.pose), reference.twist, seed=measured.joints)

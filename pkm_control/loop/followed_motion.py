@@ -89,6 +89,9 @@ class Action:
     withhold_command: bool = False  # send nothing, so that the machine closes its brakes
 
 
+_FURTHER = 0.05  # s, on the path
+
+
 class PathRun:
     """A motion under way: where on its path it is, and what keeps it from going on.
 
@@ -106,12 +109,17 @@ class PathRun:
         self.passenger: Passenger | None = None
         if isinstance(trajectory, RidingTrajectory):
             self.passenger = Passenger(trajectory, belts[trajectory.ride.frame])
+        self._departed = -math.inf  # s, on its path: where the platform departed last
         self._overtime = 0.0  # s, since its end on its path
 
     @property
     def begun(self) -> bool:
         """Whether it moves, or has moved."""
         return self.clock.time >= 0.0
+
+    def begins_within(self, lead: float) -> bool:
+        """Whether it has begun when a command of now acts, `lead` [s] later: its first acceleration is due then."""
+        return self.begun or (self.passenger is None and self.clock.time + lead * self.clock.rate > 0.0)
 
     @property
     def resting(self) -> bool:
@@ -133,6 +141,11 @@ class PathRun:
         self.clock = PathClock(self.clock.time, 0.0, self.motion.braking)
         self.paused = self.aside = True
         self.returning = False
+
+    def depart(self) -> bool:
+        """Note that the platform departs from the path; whether it came further on it than the last time."""
+        before, self._departed = self._departed, self.clock.time
+        return self.clock.time > before + _FURTHER
 
     def stop_outcome(self, lost: str) -> Outcome:
         """How it ends once it is stopped; `lost`: why forces can no longer be followed, or empty."""

@@ -437,11 +437,15 @@ class TrajectoryFollower:
             passed = 0.0
         reference = self._reference(passed, now)
         if not self.controller.yields:  # a law that yields to forces leaves its reference as it should
-            gap = silence > self.guard.max_age and math.isfinite(silence)
-            if gap and _out_of_hand(self.controller, reference, measured):
-                self._catch(f"no usable reading for {silence:.3g} s", measured)
+            apart = separation(measured.pose, reference.pose)
+            problem = departed = self.stray.departure(*apart) if self.moving else ""
+            if silence > self.guard.max_age and math.isfinite(silence):
+                problem, departed = f"no usable reading for {silence:.3g} s", ""
+            if problem and _out_of_hand(self.controller, reference, measured):
+                self._catch(problem, measured, self._departed() if departed else None)
                 reference = self._reference(0.0, now)
-            self.stray.judge(*separation(measured.pose, reference.pose))
+                apart = separation(measured.pose, reference.pose)
+            self.stray.judge(*apart)
         if self.stray.lost:
             if not self._let_go:
                 self._catch(self.stray.lost, measured, Outcome.PATH_TOLERANCE_VIOLATED)
@@ -472,6 +476,13 @@ class TrajectoryFollower:
             self.mode = Mode.STOPPED
             return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, withhold_command=True)
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.withhold_command)
+
+    def _departed(self) -> Outcome | None:
+        """How a motion ends that departs from its path again where it did before; None where it came further."""
+        self.stray.note_departure()
+        run = self.run
+        on_path = run is not None and run.begun and not run.aside
+        return Outcome.PATH_TOLERANCE_VIOLATED if run is not None and on_path and not run.depart() else None
 
     def _withhold(
         self, now: float, reason: str, reference: Reference | None = None, measured: Measured | None = None
@@ -547,7 +558,7 @@ class TrajectoryFollower:
         elif problem:
             self.stop(problem)
             run.left_behind = True
-        if self.run is None or not run.begun:
+        if self.run is None or not run.begins_within(self.lead):
             return Reference.at_rest(self.hold)
         self.effects.advance(run.clock.time)
         reference = run.reference(self.lead, self.controller.ahead)
@@ -562,6 +573,7 @@ class TrajectoryFollower:
         self.known_hold = reference.pose
         if self.jog.at_rest:
             self._jogging, self._caught = False, ""
+            self.stray.rest()
             self._border = self.jog.blocked and f"the jog ended: {self.jog.blocked}"
             run = self.run
             if run is not None and run.returning:

@@ -79,6 +79,8 @@ class ReadingRate:
 
 _LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference by default
 _TURN = 2.0  # rad per characteristic length of that
+_DEPARTED = 0.25  # of that
+_CAUGHT = 3  # departures on one way to rest
 _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it takes back; one that is wrong is no matter
 
 
@@ -92,7 +94,7 @@ class StrayWatch:
     def __init__(self, characteristic_length: float, largest: float = 0.0) -> None:
         self._position = largest or _LARGEST * characteristic_length
         self._rotation = _TURN * self._position / characteristic_length
-        self._score = 0
+        self._score = self._departures = 0
         self.lost = ""
 
     def judge(self, distance: float, angle: float) -> None:
@@ -107,19 +109,32 @@ class StrayWatch:
                 "the drives are off until it is recovered"
             )
 
-    def _beyond(self, distance: float, angle: float) -> str:
-        if distance > self._position:
-            most = f"{1e3 * self._position:.1f} mm"
+    def departure(self, distance: float, angle: float) -> str:
+        """How far it departs, by a part of what loses it, or empty: it is brought to rest where the drives are at their
+        limits. Departures count until `rest`: a platform that goes on to depart on the way to rest is lost.
+        """
+        return self._beyond(distance, angle, _DEPARTED) if self._departures < _CAUGHT else ""
+
+    def note_departure(self) -> None:
+        """Count one more."""
+        self._departures += 1
+
+    def rest(self) -> None:
+        """The platform came to rest."""
+        self._departures = 0
+
+    def _beyond(self, distance: float, angle: float, share: float = 1.0) -> str:
+        if distance > share * self._position:
+            most = f"{1e3 * share * self._position:.1f} mm"
             return f"the platform is {1e3 * distance:.1f} mm from where it should be, more than {most}"
-        if angle > self._rotation:
-            return (
-                f"the platform is turned by {angle:.3g} rad from where it should be, more than {self._rotation:.3g} rad"
-            )
+        if angle > share * self._rotation:
+            most = f"{share * self._rotation:.3g} rad"
+            return f"the platform is turned by {angle:.3g} rad from where it should be, more than {most}"
         return ""
 
     def reset(self) -> None:
         """Go on."""
-        self._score, self.lost = 0, ""
+        self._score, self._departures, self.lost = 0, 0, ""
 
 
 SILENT = "the force sensor is silent"

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from bench.reckless import jogs
+from pkm_control.loop.control_loop import ControlLoop, switch_on
 from pkm_control.loop.followed_motion import Action, Motion
+from pkm_control.loop_settings import ControllerSettings, MachineSettings
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.motion.point_trajectory import MotionPoints
+from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory
 from pkm_control.operator_interface import Mode, Outcome
-from pkm_description.mechanism import Array
+from pkm_control.robot_loop import build_follower, build_machine
+from pkm_description import load_mechanism
+from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.errors import PkmError
@@ -132,6 +136,67 @@ def test_a_stall_throws_no_robot(name: str, rate: float, monkeypatch: pytest.Mon
         assert action.mode is Mode.HOLDING, case
         assert Mode.STOPPED not in stalled.modes, case
         assert motion is None or motion.outcome is Outcome.SUCCESSFUL, (case, motion.reason)
+
+
+def test_commands_that_come_late_throw_no_robot() -> None:
+    """A forward controller passes commands on two to four periods after the reading; a motion uses nearly all efforts.
+
+    The drives' limits cut the correction then: as a whole, or it would turn the platform.
+    """
+    rate, random = 250.0, np.random.default_rng(0)
+    mechanism = load_mechanism("gough_stewart")
+    loop = build_robot(mechanism, rate)
+    switch_on(loop)
+    planner = MotionPlanner(loop.dynamics, loop.limits)
+    home = np.array(loop.kinematics.home)
+    there = displace(home, np.array((-0.15, 0.0, 0.05, 0.0, 0.0, 0.0)))
+    fastest, waiting = 0.0, []
+    for k in range(6):
+        ends = (home, there) if k % 2 == 0 else (there, home)
+        trajectory = MotionPoints.of(planner.between(*ends)).trajectory(loop.kinematics, loop.follower.hold, 5e-3)
+        motion = Motion(trajectory, loop.follower.time + 0.02, braking=loop.follower.check.braking(trajectory))
+        loop.follower.follow(motion)
+        while motion.outcome is None:
+            state, machine = loop.machine.read(), loop.machine
+            action = loop.follower.update(state.time, state.time, state.positions, state.velocities)
+            assert not action.withhold_command, action.reason
+            waiting.append((state.time + int(random.integers(2, 5)) / rate, action.command))
+            due = [command for at, command in waiting if at <= state.time + 1e-9]
+            waiting = [late for late in waiting if late[0] > state.time + 1e-9]
+            if due:
+                machine.write(due[-1])
+            machine.step(1.0 / rate)
+            fastest = max(fastest, float((np.abs(state.velocities) / loop.limits.velocity).max()))
+        assert motion.outcome is Outcome.SUCCESSFUL, motion.reason
+        position, rotation = motion.largest
+        assert position < 0.05 * loop.kinematics.characteristic_length
+        assert rotation < 0.1
+    assert fastest <= 1.0
+
+
+def build_robot(mechanism: Mechanism, rate: float) -> ControlLoop:
+    machine = build_machine(mechanism, MachineSettings(command_timeout=0.1))
+    return ControlLoop(machine, build_follower(mechanism, ControllerSettings(rate=rate, delay=2.0)), rate)
+
+
+def test_the_first_acceleration_of_a_motion_is_commanded_when_it_is_due() -> None:
+    loop = build_robot(load_mechanism("gough_stewart"), 250.0)
+    switch_on(loop)
+    follower, home = loop.follower, np.array(loop.kinematics.home)
+    times, poses = np.array((0.0, 0.1)), np.stack((home, displace(home, np.array((0.01, 0.0, 0.0, 0.0, 0.0, 0.0)))))
+    twists = np.array(((0.0,) * 6, (0.2, 0.0, 0.0, 0.0, 0.0, 0.0)))
+    accelerations = np.tile((2.0, 0.0, 0.0, 0.0, 0.0, 0.0), (2, 1))
+    start = follower.time + 0.02
+    follower.follow(Motion(PointTrajectory(times, poses, twists, accelerations), start))
+    asked = []
+    for _ in range(5):
+        period = loop.period()
+        reference = period.action.reference
+        assert reference is not None
+        np.testing.assert_allclose(reference.twist, 0.0, atol=1e-12)
+        asked.append((period.state.time + follower.lead - start, reference.acceleration[0]))
+    assert [at > 0.0 for at, _ in asked] == [acceleration > 1.9 for _, acceleration in asked]
+    assert {at > 0.0 for at, _ in asked} == {False, True}
 
 
 def test_a_platform_that_came_near_a_singularity_while_nobody_looked_is_not_driven() -> None:

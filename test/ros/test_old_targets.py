@@ -10,6 +10,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from pkm_bringup.nodes.hardware_node import HardwareNode
+from pkm_bringup.nodes.machine_thread import CommandInbox
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -56,3 +57,32 @@ def test_an_old_target_is_refused_each_time_that_drives_go_on(graph: Graph) -> N
         target = home + way * 0.004 * span
         told(target, lambda target=target: near(target))
         assert graph.call(Trigger, topics.DISABLE, Trigger.Request()).success
+
+
+def test_a_command_that_is_passed_on_again_answers_the_state_that_it_was_made_for(graph: Graph) -> None:
+    """A forward controller stamps what it repeats: by that alone, a controller that stands still would seem to run."""
+    mechanism = load_mechanism("delta")
+    names = list(mechanism.actuated_joints)
+    graph.describe(mechanism.urdf)
+    node = graph.start(HardwareNode, rate=250.0, start="manual")
+    inbox = CommandInbox(node)
+    given = graph.client.create_publisher(JointState, topics.FORWARDED_COMMANDS, topics.STREAM_OUT)
+    passed_on = graph.client.create_publisher(JointState, topics.HARDWARE_COMMANDS, topics.STREAM_OUT)
+    graph.wait(lambda: given.get_subscription_count() == passed_on.get_subscription_count() == 2)
+
+    def command(at: int, effort: float) -> JointState:
+        message = JointState(name=names, effort=[effort, 0.1, 0.2])
+        message.header.stamp.sec = at
+        return message
+
+    for at in (1, 2, 3):
+        given.publish(command(at, min(at, 2)))
+    for effort, answered in ((1.0, 1.0), (2.0, 3.0), (1.0, 1.0), (7.0, 50.0)):
+
+        def taken(effort: float = effort) -> bool:
+            passed_on.publish(command(50, effort))
+            found = inbox.newest(names)
+            return found is not None and found[1][0] == effort
+
+        graph.wait(taken)
+        assert inbox.stamp == answered
