@@ -103,11 +103,12 @@ class LimbsUnderWay:
     up to `bound` of a block's size counts as closed.
     """
 
-    def __init__(self, e: Engine, invert: Callable[..., Number], bound: float = CLOSED) -> None:
+    def __init__(self, e: Engine, invert: Callable[..., Number], bound: float = CLOSED, forms: bool = True) -> None:
         self._conditions: dict[int, Number] = {}  # of blocks, by their first body
         self.moved: Number = 0.0  # the largest correction of an iterated joint
         self.gap: Number = 0.0  # the largest, 1 where it just counts as closed
-        self._inverted, self._bound, self._parts = invert, bound, parts_of_blocks(e.tables, e.home)
+        self._inverted, self._bound = invert, bound
+        self._parts = parts_of_blocks(e.tables, e.home) if forms else {}
         self.instead: list[tuple[Any, Any]] = [
             (solve_newton, nearby(self._parts, self._once)),
             (invert_blocks, self.invert),

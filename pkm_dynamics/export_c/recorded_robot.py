@@ -416,7 +416,7 @@ class RecordedRobot(RobotFacts):
         f = self._on_the_way()
         by = [*self.instead, (inverse_by_rows, inverse_in_fixed_order)] if quick else self.instead
         bound = CLOSED_SINGLE if self.single else CLOSED
-        way = LimbsUnderWay(self.engine, trace(invert_block, by), bound)
+        way = LimbsUnderWay(self.engine, trace(invert_block, by), bound, forms=quick)
         instead, closing = [*by, *(way.openly if self.turning or self.iterated else way.instead)], np.zeros(6)
         if self.iterated:
             f.joints_from("q", self.solved)
