@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pkm_runtime.optional import late
 
 if TYPE_CHECKING:
-    from pkm_analysis.analysed_robot import Robot
+    from pkm_analysis.analysed_robot import AnalysedRobot
     from pkm_analysis.analysis import Analysis
     from pkm_analysis.analysis_errors import AnalysisError
     from pkm_analysis.maps import Map
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pkm_analysis.workspace.workspace import Workspace
 
 __all__ = [
+    "AnalysedRobot",
     "Analysis",
     "AnalysisError",
     "Map",
     "Proof",
     "Quantity",
     "Requirement",
-    "Robot",
     "Workspace",
     "user_quantity",
 ]
@@ -32,7 +32,7 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "pkm_analysis.analysed_robot": ("Robot",),
+        "pkm_analysis.analysed_robot": ("AnalysedRobot",),
         "pkm_analysis.analysis": ("Analysis",),
         "pkm_analysis.analysis_errors": ("AnalysisError",),
         "pkm_analysis.maps": ("Map",),

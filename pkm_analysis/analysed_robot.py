@@ -58,7 +58,7 @@ OPEN = -1e-9  # REACH of a pose that iteration does not reach, however close
 INDEPENDENT = 1e-6  # of unit wrenches: smaller singular values are zero
 CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses too few for a second core
 Result = TypeVar("Result")
-_ROBOTS: dict[str, Robot] = {}  # received from other processes, the last few
+_ROBOTS: dict[str, AnalysedRobot] = {}  # received from other processes, the last few
 _MOST = 4
 
 
@@ -253,7 +253,7 @@ def twist_frame(engine: Engine, model: Model, data: Data, space: Array) -> Twist
     return TwistFrame(np.ascontiguousarray(np.hstack([free, held])), space.shape[1], np.array(ranks, dtype=np.int64))
 
 
-class Robot:
+class AnalysedRobot:
     """What all analyses of a robot share.
 
     Args:
@@ -352,10 +352,10 @@ class Robot:
         return units.pop() if len(units) == 1 else "m or rad"
 
 
-def _built(question: str, meshes: str, kinematics: Kinematics, mode: int | None) -> Robot:
+def _built(question: str, meshes: str, kinematics: Kinematics, mode: int | None) -> AnalysedRobot:
     if question not in _ROBOTS:
         while len(_ROBOTS) >= _MOST:
             _ROBOTS.pop(next(iter(_ROBOTS)), None)
-        robot = _ROBOTS[question] = Robot(kinematics, mode, Sweeps(1))
+        robot = _ROBOTS[question] = AnalysedRobot(kinematics, mode, Sweeps(1))
         robot.meshes = meshes
     return _ROBOTS[question]

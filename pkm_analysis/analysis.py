@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.balance import Balance, balance, described, read_candidates
 from pkm_analysis.domain import Domain, Range
@@ -79,7 +79,7 @@ class Analysis(Describable):
         sensors: Sequence[float] = (),
         gpu: bool = False,
     ) -> None:
-        self.robot = Robot(robot, mode, sweeps, gpu)
+        self.robot = AnalysedRobot(robot, mode, sweeps, gpu)
         self.assumed = Assumed(stiffness, tuple(float(e) for e in sensors))
 
     def _summary(self) -> str:

@@ -104,7 +104,7 @@ class Tally:
         return not self.falls and not self.not_led_back and max(self.speed, self.effort) <= OVER and self.beyond <= 0.02
 
 
-class Robot:
+class JoggedRobot:
     """One robot with its machine, controller and guard.
 
     Each time it begins anew, something else is its nearest border: all as described, weak drives, slow drives,
@@ -455,13 +455,13 @@ def main() -> None:
     given = parser.parse_args()
     done = {(one.robot, one.part) for one in known(given.journal, given.seed)}
     given.journal.parent.mkdir(parents=True, exist_ok=True)
-    robots: dict[str, Robot] = {}
+    robots: dict[str, JoggedRobot] = {}
     until, parts = time.monotonic() + 60.0 * given.minutes, -(-given.jogs // _CHAIN)
     for part in range(parts):
         for name in given.robots:
             if (name, part) in done or time.monotonic() > until:
                 continue
-            robot = robots[name] = robots.get(name) or Robot(name, given.seed)
+            robot = robots[name] = robots.get(name) or JoggedRobot(name, given.seed)
             robot.anew(part, given.seed)
             stops = given.stops * (part + 1) // parts - given.stops * part // parts
             tally = robot.trials(min(_CHAIN, given.jogs - part * _CHAIN), stops)

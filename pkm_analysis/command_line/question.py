@@ -23,7 +23,7 @@ from pkm_runtime.whole_files import write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pkm_analysis.analysed_robot import Robot
+    from pkm_analysis.analysed_robot import AnalysedRobot
     from pkm_analysis.analysis import Analysis
     from pkm_analysis.domain import Range, TaskCoordinates
     from pkm_analysis.drawing.report_page import Result
@@ -210,7 +210,7 @@ class Task:
         return p
 
 
-def sensor_errors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
+def sensor_errors(robot: AnalysedRobot, words: list[str] | None) -> tuple[float, ...]:
     """One error [rad, m] for all sensors, or none; `words` are a number and its unit, or one word of both."""
     if not words:
         return ()

@@ -283,7 +283,7 @@ def _predict(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) ->
     prediction = importlib.import_module("pkm_analysis.prediction")  # heavy
     motors = prediction.read_motors(given.motors) if given.motors else []
     gears = prediction.read_gears(given.gears) if given.gears else [prediction.DIRECT]
-    robot = pkm_analysis.Robot(mechanism, sweeps=sweeps)
+    robot = pkm_analysis.AnalysedRobot(mechanism, sweeps=sweeps)
     drives = len(robot.kinematics.actuated_names)
     if given.continuous and len(given.continuous) not in (1, drives):
         raise AnalysisError("--continuous", f"these are {len(given.continuous)} efforts", f"give 1 or {drives}")
@@ -322,7 +322,7 @@ def _rest(given: argparse.Namespace, duration: float) -> float:
 def _errors(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     room = importlib.import_module("pkm_analysis.errors.error_budget")
     tolerances = importlib.import_module("pkm_analysis.errors.tolerances")
-    robot = pkm_analysis.Robot(mechanism, given.mode, sweeps)
+    robot = pkm_analysis.AnalysedRobot(mechanism, given.mode, sweeps)
     poses = None
     if given.motion is not None:
         motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, None, False)

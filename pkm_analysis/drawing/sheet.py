@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.path import Path as Polygons
 
-    from pkm_analysis.analysed_robot import Robot
+    from pkm_analysis.analysed_robot import AnalysedRobot
 
 DOTS = 130  # per inch
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5500", "#88aa00", "#7766cc", "#999999")
@@ -70,7 +70,7 @@ def paint(
     axes.add_collection(PolyCollection(outlines, facecolors=shades, edgecolors="none", zorder=3, rasterized=True))
 
 
-def draw_robot(axes: Axes, robot: Robot, coordinates: Sequence[Coordinate]) -> None:
+def draw_robot(axes: Axes, robot: AnalysedRobot, coordinates: Sequence[Coordinate]) -> None:
     """Draw a robot at home, to scale, over two coordinates; not at all where one of them rotates the platform."""
     task = robot.coordinates
     polygons, colours = facets(robot.mechanism)
@@ -133,7 +133,7 @@ def outline(corners: Array, sides: NDArray[np.int64]) -> Polygons:
     return Polygons(corners[places], steps)
 
 
-def label(axes: Axes, coordinates: Sequence[Coordinate], robot: Robot | None = None) -> None:
+def label(axes: Axes, coordinates: Sequence[Coordinate], robot: AnalysedRobot | None = None) -> None:
     """Label the axes in mm and deg, and use equal scales for lengths; with the robot at home, if one is given."""
     from matplotlib.ticker import MaxNLocator
 
@@ -176,7 +176,7 @@ def legend(figure: Figure, handles: Sequence[Any], columns: int = 3, title: str 
 class Scene:
     """Three coordinates in parallel projection, with the robot to scale where all are lengths; else by their ranges."""
 
-    def __init__(self, domain: Domain, robot: Robot, points: Array) -> None:
+    def __init__(self, domain: Domain, robot: AnalysedRobot, points: Array) -> None:
         self.names = [c.label for c in domain.coordinates]
         self.lengths = all(unit == "m" for unit in domain.units)
         self.frame = np.diag(1.0 / np.maximum(np.ptp(points, axis=0), 1e-300))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.errors.enclosed_graph import ROUNDING, EnclosedGraph, EnclosedRods, rods_of
@@ -89,7 +89,7 @@ class ProvedErrors(Proof):
 
 
 def prove_pose_error(
-    robot: Robot, domain: Domain, tolerances: Tolerances, bound: float, **settings: Unpack[Settings]
+    robot: AnalysedRobot, domain: Domain, tolerances: Tolerances, bound: float, **settings: Unpack[Settings]
 ) -> ProvedErrors:
     """Whether machines within tolerances miss no pose of a box by more than `bound` [m], with drives as drawn."""
     search = _Search(robot, tolerances, bound, **settings)
@@ -101,7 +101,9 @@ def prove_pose_error(
 class _Search(Search):
     """Branch and bound of the pose error, whose bounds and counterexamples are those of `_Enclosure`."""
 
-    def __init__(self, robot: Robot, tolerances: Tolerances, bound: float, **settings: Unpack[Settings]) -> None:
+    def __init__(
+        self, robot: AnalysedRobot, tolerances: Tolerances, bound: float, **settings: Unpack[Settings]
+    ) -> None:
         text = f"{POSE_ERROR} < {1e3 * bound:g} mm"
         error = Quantity(POSE_ERROR, "m", "by how much machines within tolerances miss a pose", lambda b: b.poses[:, 0])
         super().__init__(robot, (Requirement(error, bound, False, text),), **settings)
@@ -129,7 +131,7 @@ class _Search(Search):
 
 
 class _Enclosure:
-    def __init__(self, robot: Robot, tolerances: Tolerances) -> None:
+    def __init__(self, robot: AnalysedRobot, tolerances: Tolerances) -> None:
         self.robot, self.mechanism = robot, robot.mechanism
         self.parameters = GeometricParameters(self.mechanism, ideal_gears=False)
         self.model: GraphModel = self.parameters.model

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.errors.tolerances import NORMAL, Tolerances
 from pkm_analysis.plottable import Plottable, Table
@@ -180,7 +180,7 @@ class ErrorModel:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: AnalysedRobot,
         tolerances: Tolerances,
         poses: Array | None = None,
         count: int = 50,

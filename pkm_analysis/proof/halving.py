@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, TaskCoordinates, corners
 from pkm_analysis.kernels.pose_quantities import TYPE2
@@ -159,7 +159,9 @@ class Settings(TypedDict, total=False):
     progress: Callable[[float, int], None] | None
 
 
-def prove(robot: Robot, domain: Domain, requirements: Sequence[Requirement], **settings: Unpack[Settings]) -> Proof:
+def prove(
+    robot: AnalysedRobot, domain: Domain, requirements: Sequence[Requirement], **settings: Unpack[Settings]
+) -> Proof:
     """Whether requirements hold at every pose of a domain, in the robot's working mode."""
     for c, (low, high) in zip(domain.coordinates, domain.box, strict=False):
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
@@ -169,7 +171,7 @@ def prove(robot: Robot, domain: Domain, requirements: Sequence[Requirement], **s
 
 
 def prove_path(
-    robot: Robot, waypoints: ArrayLike, requirements: Sequence[Requirement], **settings: Unpack[Settings]
+    robot: AnalysedRobot, waypoints: ArrayLike, requirements: Sequence[Requirement], **settings: Unpack[Settings]
 ) -> Proof:
     """Whether requirements hold along a path that is straight in task coordinates between waypoints (n, c), n > 1."""
     points, width = np.asarray(waypoints, dtype=float), len(robot.coordinates.all)
@@ -181,7 +183,10 @@ def prove_path(
 
 
 def prove_stretches(
-    robot: Robot, stretches: Sequence[Stretch], requirements: Sequence[Requirement], **settings: Unpack[Settings]
+    robot: AnalysedRobot,
+    stretches: Sequence[Stretch],
+    requirements: Sequence[Requirement],
+    **settings: Unpack[Settings],
 ) -> Proof:
     """Whether requirements hold in each of several domains, the successive parts of a path.
 
@@ -195,7 +200,7 @@ def prove_stretches(
 
 
 def certified_box(
-    robot: Robot, bounds: ArrayLike, requirements: Sequence[Requirement], tolerance: float, most_boxes: int
+    robot: AnalysedRobot, bounds: ArrayLike, requirements: Sequence[Requirement], tolerance: float, most_boxes: int
 ) -> tuple[Array, Proof]:
     """See `Analysis.certified_box`; `AnalysisError` where not even the centre is proved."""
     whole = np.asarray(bounds, dtype=float)
@@ -231,7 +236,7 @@ class Search:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: AnalysedRobot,
         wanted: tuple[Requirement, ...],
         resolution: float = RESOLUTION,
         most_boxes: int = MOST_BOXES,
@@ -372,7 +377,11 @@ def _halved(boxes: Array, relative: Array) -> Array:
 
 
 def prove_motion(
-    robot: Robot, poses: ArrayLike, radii: ArrayLike, requirements: Sequence[Requirement], **settings: Unpack[Settings]
+    robot: AnalysedRobot,
+    poses: ArrayLike,
+    radii: ArrayLike,
+    requirements: Sequence[Requirement],
+    **settings: Unpack[Settings],
 ) -> Proof:
     """See `Analysis.prove_motion`.
 

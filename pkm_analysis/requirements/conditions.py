@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import SLACK, Domain, Range
 from pkm_analysis.kernels.pose_quantities import LIMIT, LIMIT_AT, REACH, REACH_AT
@@ -54,7 +54,7 @@ class Membership:
     `every`, else one.
     """
 
-    robot: Robot
+    robot: AnalysedRobot
     domain: Domain
     requirements: tuple[Requirement, ...] = ()
     joint_limits: bool = True
@@ -259,7 +259,7 @@ class OverDomain(Plottable):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """Robot, domain and requirements, for JSON."""
+        """AnalysedRobot, domain and requirements, for JSON."""
         return {
             "robot": self.membership.robot.name,
             "domain": self.membership.in_words,
@@ -270,7 +270,11 @@ class OverDomain(Plottable):
 
 
 def over_orientations(
-    robot: Robot, kind: str, angles: Mapping[str, Range] | None, steps: int, requirements: Sequence[Requirement] = ()
+    robot: AnalysedRobot,
+    kind: str,
+    angles: Mapping[str, Range] | None,
+    steps: int,
+    requirements: Sequence[Requirement] = (),
 ) -> Membership:
     """The conditions of a workspace of positions of one of `KINDS`, over ranges that do not matter.
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.indices import largest_displacements, least_reach, limits_of, part_of, zonotope_faces
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2, UNLIMITED, WIDTH
@@ -122,7 +122,7 @@ _MEANINGS = {
 }
 
 
-def _of_limbs(robot: Robot) -> list[Quantity]:
+def _of_limbs(robot: AnalysedRobot) -> list[Quantity]:
     length = robot.kinematics.characteristic_length
     where = {"length": length, "at": f"; rotations count at {length:.4g} m"}
     per, drive = {"m": ("1", "1"), "rad": ("m/rad", "rad/m")}.get(robot.actuator_unit, ("m/(m or rad)", "(m or rad)/m"))
@@ -158,7 +158,7 @@ def _regular(type1: Array, type2: Array, hold: Array, regularity: Array) -> Arra
     return np.minimum(np.minimum(type1, np.abs(type2)), np.minimum(hold, regularity)) - SINGULAR
 
 
-def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quantity]:
+def quantities(robot: AnalysedRobot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quantity]:
     """All quantities of a robot by name, without joint positions and single directions."""
     found = {one.name: one for one in _of_limbs(robot) if one.name != REGULAR}
     for name in (*DRIVEN, "natural_frequency", *STIFFNESSES, "sag"):
@@ -167,7 +167,7 @@ def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quant
     return found
 
 
-def find_quantity(robot: Robot, name: str, assumed: Assumed = NOTHING_MORE) -> Quantity:
+def find_quantity(robot: AnalysedRobot, name: str, assumed: Assumed = NOTHING_MORE) -> Quantity:
     """A quantity of `quantities`, `joint:NAME` for a joint's position, or `force:DIRECTION` and the like."""
     if name == CLEARANCE:
         return _clearance(robot)
@@ -189,7 +189,7 @@ def find_quantity(robot: Robot, name: str, assumed: Assumed = NOTHING_MORE) -> Q
     return known[name]
 
 
-def joint_position(robot: Robot, name: str) -> Quantity:
+def joint_position(robot: AnalysedRobot, name: str) -> Quantity:
     """The position of a limb's joint, passive or driven."""
     kinematics = robot.kinematics
     columns = [int(c) for c in kinematics.engine.body_column[2:] if c >= 0]
@@ -222,13 +222,13 @@ def user_quantity(
     return Quantity(name, unit, meaning or name, evaluate, version=version)
 
 
-def _clearance(robot: Robot) -> Quantity:
+def _clearance(robot: AnalysedRobot) -> Quantity:
     of, meaning = robot.clearance, f"least distance between bodies, by their {robot.clearance.source}"
     near, causes = Batch.clearance, tuple(of.names)
     return Quantity(CLEARANCE, "m", meaning, lambda b: b.clearance()[0], of.needs, near=near, causes=causes)
 
 
-def _elastic(robot: Robot, name: str, drives: float | None) -> Quantity:
+def _elastic(robot: AnalysedRobot, name: str, drives: float | None) -> Quantity:
     kind, colon, word = name.partition(":")
     elastic, part = Stiffnesses(robot, drives), slice(3, 6) if kind == STIFFNESSES[1] else slice(0, 3)
     direction = _direction(name, word) if colon else None
@@ -292,7 +292,7 @@ def _most_sag(found: Enclosure, drives: float, wrenches: Array) -> Array:
     return np.asarray(np.linalg.norm(sag.magnitude, axis=-1) * MORE)
 
 
-def _frequency(robot: Robot, stiffness: float | None) -> Quantity:
+def _frequency(robot: AnalysedRobot, stiffness: float | None) -> Quantity:
     if stiffness is None:
         raise AnalysisError("natural_frequency", "it depends on the stiffness of the drives", "give the stiffness")
     if not 0.0 < stiffness < np.inf:
@@ -311,7 +311,7 @@ def _frequency(robot: Robot, stiffness: float | None) -> Quantity:
     return Quantity("natural_frequency", "Hz", meaning, evaluate, version=repr(stiffness), slow=True)
 
 
-def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Requirement:
+def requirement(robot: AnalysedRobot, text: str, assumed: Assumed = NOTHING_MORE) -> Requirement:
     """Read a requirement, such as "type2 > 0.2 rad/m", "joint:limb1_arm < 60 deg" or "no singularity"."""
     words = " ".join(text.split())
     if words in (INSIDE, REGULAR):
@@ -326,7 +326,7 @@ def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Req
     return Requirement(quantity, bound.in_si(quantity.unit), bound.above, str(bound))
 
 
-def drive_quantity(robot: Robot, name: str, sensors: tuple[float, ...] = ()) -> Quantity:
+def drive_quantity(robot: AnalysedRobot, name: str, sensors: tuple[float, ...] = ()) -> Quantity:
     """What the drives of a robot provide: a name of `DRIVEN`, with a direction if along one alone.
 
     Directions of speeds, forces and moments: `force:z`, `speed:-x`, `force:1,0,-1` in the base frame. `sensors` are as
@@ -364,14 +364,14 @@ def _where(direction: Array | None) -> str:
     return f"in the direction ({', '.join(f'{v:.3g}' for v in direction + 0.0)}) of the base"
 
 
-def _unlimited(robot: Robot, name: str, what: str, limits: Array) -> None:
+def _unlimited(robot: AnalysedRobot, name: str, what: str, limits: Array) -> None:
     missing = [n for n, v in zip(robot.kinematics.actuated_names, limits, strict=True) if not np.isfinite(v)]
     if missing:
         problem = f"the description sets {missing[0]} no limit of {what}"
         raise AnalysisError(f"quantity {name}", problem, f'write <limit {what}="..."/> into the joint')
 
 
-def _speed(robot: Robot, name: str, direction: Array | None, turning: bool) -> Quantity:
+def _speed(robot: AnalysedRobot, name: str, direction: Array | None, turning: bool) -> Quantity:
     kinematics = robot.kinematics
     limits = limits_of(kinematics, "velocity")
     _unlimited(robot, name, "velocity", limits)
@@ -404,7 +404,7 @@ def _speeds(batch: Batch, limits: Array, coefficients: Array) -> Array:
         return np.asarray(1.0 / np.linalg.norm(rates, axis=2).max(axis=1))
 
 
-def _force(robot: Robot, name: str, direction: Array | None, turning: bool) -> Quantity:
+def _force(robot: AnalysedRobot, name: str, direction: Array | None, turning: bool) -> Quantity:
     limits = robot.kinematics.mechanism.effort_range
     kind, without = ("moment", "force") if turning else ("force", "moment")
     _unlimited(robot, name, "effort", np.maximum(-limits[0], limits[1]))
@@ -438,7 +438,7 @@ def _forces(batch: Batch, limits: tuple[Array, Array], wrenches: Array) -> Array
     return reach
 
 
-def _error(robot: Robot, name: str, sensors: tuple[float, ...]) -> Quantity:
+def _error(robot: AnalysedRobot, name: str, sensors: tuple[float, ...]) -> Quantity:
     if not sensors:
         remedy = "give them: --sensor-error NUMBER UNIT, or Analysis(..., sensors=...)"
         raise AnalysisError(f"quantity {name}", "it depends on the errors of the drives' sensors", remedy)
@@ -464,7 +464,7 @@ def _errors(batch: Batch, errors: Array, turning: bool) -> Array:
     return np.where(np.isnan(found) & there, np.inf, found)  # singular of type 2
 
 
-def _effort_at_rest(robot: Robot) -> Quantity:
+def _effort_at_rest(robot: AnalysedRobot) -> Quantity:
     meaning = "largest effort of a drive that holds the robot against gravity"
     least, most = robot.kinematics.mechanism.effort_range
     if shared(robot.kinematics):
@@ -476,7 +476,7 @@ def _effort_at_rest(robot: Robot) -> Quantity:
     return Quantity(EFFORTS[0], _unit(robot), meaning, lambda b: np.abs(b.efforts_at_rest).max(axis=1), most=over)
 
 
-def _spare_effort(robot: Robot) -> Quantity:
+def _spare_effort(robot: AnalysedRobot) -> Quantity:
     least, most = robot.kinematics.mechanism.effort_range
     if not np.isfinite([least, most]).any():
         problem, remedy = "the description has no limits of effort", "name one, such as 'effort_at_rest < 20 N m'"
@@ -490,5 +490,5 @@ def _spare_effort(robot: Robot) -> Quantity:
     return Quantity(EFFORTS[1], _unit(robot), meaning, evaluate, signed=True, least=over)
 
 
-def _unit(robot: Robot) -> str:
+def _unit(robot: AnalysedRobot) -> str:
     return {"m": "N", "rad": "N m"}.get(robot.actuator_unit, "N or N m")

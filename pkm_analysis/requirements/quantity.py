@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysed_robot import Robot, margins_of
+from pkm_analysis.analysed_robot import AnalysedRobot, margins_of
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, WIDTH
 from pkm_analysis.requirements.grammar import PROVED
@@ -31,7 +31,7 @@ class Batch:
     `wanted` numbers of `pose_quantities` are computed together, to 1e-5; `exact` ones are the kinematics' own.
     """
 
-    def __init__(self, robot: Robot, poses: Array, wanted: tuple[int, ...] = (), exact: bool = False) -> None:
+    def __init__(self, robot: AnalysedRobot, poses: Array, wanted: tuple[int, ...] = (), exact: bool = False) -> None:
         self.robot, self.poses, self.exact = robot, poses, exact
         self._wanted = tuple(dict.fromkeys((REACH, *wanted)))
 
@@ -144,7 +144,7 @@ class Quantity:
             raise AnalysisError(f"quantity {self.name} in a journal", problem, "give user_quantity a version")
         return self.name, self.version
 
-    def of(self, robot: Robot, poses: Array) -> Array:
+    def of(self, robot: AnalysedRobot, poses: Array) -> Array:
         """Values (n,) at poses (n, 7) in the motion space, NaN where the robot does not reach."""
         batch = Batch(robot, poses, self.needs)
         return np.where(batch.number(REACH) >= 0.0, self.evaluate(batch), np.nan)

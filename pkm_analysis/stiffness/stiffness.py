@@ -37,7 +37,7 @@ from pkm_kinematics.status import closes
 from pkm_runtime.describable import counted, listed, vector
 
 if TYPE_CHECKING:
-    from pkm_analysis.analysed_robot import Robot
+    from pkm_analysis.analysed_robot import AnalysedRobot
 
 
 DIRECTIONS = ("x", "y", "z", "about x", "about y", "about z")
@@ -65,7 +65,7 @@ class Stiffness(Plottable):
     _picture: ClassVar[str] = "elastic_pictures.stiffness_picture"
     _internal: ClassVar[frozenset[str]] = frozenset({"system", "model"})
 
-    robot: Robot
+    robot: AnalysedRobot
     pose: Array
     payload: float
     wrench: Array
@@ -435,7 +435,7 @@ class Stiffnesses:
     `drives` [N m/rad or N/m] is that of the drives of which the description says none; with None these are rigid.
     """
 
-    def __init__(self, robot: Robot, drives: float | None = None) -> None:
+    def __init__(self, robot: AnalysedRobot, drives: float | None = None) -> None:
         if drives is not None and not 0.0 < drives < np.inf:
             raise AnalysisError(f"stiffness {drives} of the drives", "it is not valid", "give one greater than zero")
         self.robot = robot

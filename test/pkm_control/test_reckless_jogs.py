@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import cumulative_trapezoid
 
-from bench.reckless.jogs import JOGS, OVER, ROBOTS, STOPS, Robot, Tally
+from bench.reckless.jogs import JOGS, OVER, ROBOTS, STOPS, JoggedRobot, Tally
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description.mechanism import Array
@@ -19,20 +19,20 @@ def require_well(tally: Tally) -> None:
 
 
 def test_some_jogs_and_stops_throw_nothing() -> None:
-    require_well(Robot("five_bar").trials(2, 1))
+    require_well(JoggedRobot("five_bar").trials(2, 1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_no_jog_and_no_stop_throws_a_robot(name: str) -> None:
-    require_well(Robot(name).trials(JOGS, STOPS))
+    require_well(JoggedRobot(name).trials(JOGS, STOPS))
 
 
 @pytest.mark.by_day((0.0, 0.0, -0.1), (-0.2, 0.1, 0.0))
 @pytest.mark.parametrize("way", [(-0.1, 0.0, 0.0), (0.0, 0.0, -0.1), (-0.2, 0.1, 0.0)])
 def test_a_hexapod_is_not_dropped_at_its_border(way: tuple[float, float, float]) -> None:
     """Its legs lose hold of it beyond: it was dropped there by what braking before them took."""
-    robot = Robot("gough_stewart")
+    robot = JoggedRobot("gough_stewart")
     twist = np.array((*way, 0.0, 0.0, 0.0))
     while robot.machine.time < 9.0 and not robot.follower.jog.blocked and not robot.fell:
         assert robot.follower.steer(twist, robot.machine.time) == ""
@@ -63,7 +63,7 @@ def bounded(home: Array, way: Array, seconds: float) -> PointTrajectory:
 @pytest.mark.parametrize("at", [0.3, 0.45, 0.7])
 def test_a_stop_takes_no_more_than_the_drives_have(at: float) -> None:
     """Of a motion that takes nearly all of them: it is stopped as soon as that leaves some."""
-    robot = Robot("delta")
+    robot = JoggedRobot("delta")
     robot.begin(1)
     way = np.array((0.15, 0.0, -0.05, 0.0, 0.0, 0.0))
     follower = robot.follower

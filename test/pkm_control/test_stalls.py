@@ -35,7 +35,7 @@ class Stalled:
     """A robot whose controller hears nothing for a while."""
 
     def __init__(self, name: str, seed: int, rate: float) -> None:
-        self.robot = jogs.Robot(name, seed)
+        self.robot = jogs.JoggedRobot(name, seed)
         self.random = np.random.default_rng(seed)
         self.rate = rate
         self.planner = MotionPlanner(self.robot.dynamics, self.robot.described)

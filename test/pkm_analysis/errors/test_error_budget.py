@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_analysis import Robot
+from pkm_analysis import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.errors.allocation import WORST, allocate
@@ -24,7 +24,7 @@ from pkm_runtime.sweeps import Sweeps
 
 
 def model(name: str, tolerances: Tolerances, count: int = 5, **more) -> ErrorModel:
-    return ErrorModel(Robot(load_mechanism(name)), tolerances, count=count, **more)
+    return ErrorModel(AnalysedRobot(load_mechanism(name)), tolerances, count=count, **more)
 
 
 def test_the_worst_case_is_that_of_all_signs() -> None:
@@ -77,7 +77,7 @@ def test_machines_at_random_spread_as_first_order_says(name: str) -> None:
 def test_machines_at_random_are_the_same_for_any_number_of_cores(tmp_path: Path) -> None:
     found = []
     for cores, journal in ((1, None), (2, tmp_path / "journal"), (2, tmp_path / "journal")):
-        robot = Robot(load_mechanism("five_bar"), sweeps=Sweeps(cores=cores, journal=journal))
+        robot = AnalysedRobot(load_mechanism("five_bar"), sweeps=Sweeps(cores=cores, journal=journal))
         found.append(sampled_errors(ErrorModel(robot, Tolerances(), count=2), 40).errors)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[1], found[2])
@@ -90,7 +90,9 @@ def test_a_robot_that_grows_evenly_moves_its_platform_by_its_own_growth() -> Non
     assert growth.kind == THERMAL
     # The legs' variable lengths are read by sensors that do not grow; only home's slide of zero leaves all similar.
     mechanism = load_mechanism("hexa")  # all lengths are of bodies
-    evenly = ErrorModel(Robot(mechanism), Tolerances(lengths=0.0, angles=0.0, change=10.0, expansion=1e-5), count=4)
+    evenly = ErrorModel(
+        AnalysedRobot(mechanism), Tolerances(lengths=0.0, angles=0.0, change=10.0, expansion=1e-5), count=4
+    )
     (whole,) = evenly.budget().sources
     np.testing.assert_allclose(whole.effects[:, :3], 1e-4 * evenly.poses[:, :3], atol=1e-12)
     np.testing.assert_allclose(whole.effects[:, 3:], 0.0, atol=1e-12)
@@ -109,7 +111,7 @@ def test_play_lets_the_platform_sink_and_jumps_where_a_leg_changes_from_push_to_
 
 def test_play_does_the_work_that_the_load_does() -> None:
     """Principle of virtual work: without weight, load times displacement is the sum of forces times clearances."""
-    weightless = Robot(replace(load_mechanism("gough_stewart"), gravity=np.zeros(3)))
+    weightless = AnalysedRobot(replace(load_mechanism("gough_stewart"), gravity=np.zeros(3)))
     load = np.array([[300.0, -200.0, -1000.0, 50.0, 20.0, -30.0]])
     balls = {f"limb{k}_ball": 1e-5 for k in range(1, 7)}
     asked = ErrorModel(weightless, Tolerances(lengths=0.0, angles=0.0, clearance=balls), count=1, wrench=load)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import AnalysedRobot
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, TaskCoordinates
@@ -38,13 +38,13 @@ def box(kinematics: Kinematics, bounds: Any) -> Domain:
 
 
 def asked(kinematics: Kinematics, domain: Domain, *that: str, mode: int | None = None, **settings: Any) -> Proof:
-    robot = Robot(kinematics, mode)
+    robot = AnalysedRobot(kinematics, mode)
     return prove(robot, domain, [requirement(robot, one, Assumed(None, (1e-4,))) for one in that], **settings)
 
 
 def slack(kinematics: Kinematics, that: str, coordinates: Any, mode: int | None = None) -> np.ndarray:
     """How far a requirement is from its bound at task coordinates (n, c)."""
-    robot = Robot(kinematics, mode)
+    robot = AnalysedRobot(kinematics, mode)
     wanted = requirement(robot, that, Assumed(None, (1e-4,)))
     return wanted.at(
         Batch(robot, robot.coordinates.poses(np.asarray(coordinates))[0], wanted.quantity.needs, exact=True)
@@ -132,7 +132,7 @@ def test_no_random_pose_of_a_box_that_was_proved_inside_is_outside(name):
 def test_no_pose_of_a_million_is_outside_of_what_was_proved(name):
     """Of every robot: a box about home, halved until it is proved, which takes three halvings at most."""
     kinematics = Kinematics(load_mechanism(name))
-    coordinates = Robot(kinematics).coordinates.all
+    coordinates = AnalysedRobot(kinematics).coordinates.all
     home = np.array([one.home for one in coordinates])
     scale = [kinematics.characteristic_length if one.unit == "m" else 1.0 for one in coordinates]
     boxes = [np.array([home - half, home + half]).T for half in np.outer(0.1 * 0.5 ** np.arange(4.0), scale)]

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from pkm_analysis.analysed_robot import Robot
+from pkm_analysis.analysed_robot import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.analyse import main
 from pkm_analysis.domain import Domain, corners
@@ -41,7 +41,7 @@ DRIVES = 2e5  # N m/rad or N/m
     ],
 )
 def test_values_at_poses_of_a_box_are_within_its_bounds(name: str, quantity: str, half: float, narrow: float) -> None:
-    robot = Robot(Kinematics(load_mechanism(name)))
+    robot = AnalysedRobot(Kinematics(load_mechanism(name)))
     unit = "m" if quantity == "sag" else "N m/rad" if "turning" in quantity else "N/m"
     wanted = requirement(robot, f"{quantity} > 1 {unit}", Assumed(DRIVES)).quantity
     middle = np.array([c.home for c in robot.coordinates.all]) + 3.0 * half
@@ -81,7 +81,7 @@ def test_what_bounds_do_not_cover_is_refused_by_name() -> None:
     rigid = re.sub(r'(<link name="[^"]*_(?:fore)?arm">)', r"\1<beam/>", load_mechanism("planar_3rrr").urdf)
     cases = (sprung("delta"), "its springs are in no bound"), (load_mechanism(rigid), "rigid parts leave")
     for mechanism, problem in cases:
-        robot = Robot(Kinematics(mechanism))
+        robot = AnalysedRobot(Kinematics(mechanism))
         home = np.array([c.home for c in robot.coordinates.all])
         domain = Domain.of_box(robot.coordinates, np.column_stack([home, home + 1e-3]))
         with pytest.raises(AnalysisError, match=problem):
