@@ -194,6 +194,8 @@ def _left_to_the_night(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     for rest in tests.values():
         asked: Counter[tuple[object, ...]] = Counter()
         values = {item: _values(item) for item in rest}
+        if all(len(one) == 1 for one in values.values()):  # of one parameter each value is asked
+            continue
         while rest:
             new = [sum(not asked[value] for value in values[item]) for item in rest]
             if not max(new):

@@ -40,6 +40,7 @@ def is_what_forward_finds(kinematics, pose, forward, k):
     return closes(forward.status[k]) and near < SAME * kinematics.characteristic_length
 
 
+@pytest.mark.by_day("cable_8", "delta", "five_bar", "quattro")
 @pytest.mark.not_for("turning space", "singular everywhere")
 @pytest.mark.parametrize("n", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_observers_and_lean_loops_answer_a_jump_as_forward_kinematics_does(robot_name, of_gallery, n):

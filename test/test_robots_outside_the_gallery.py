@@ -15,6 +15,18 @@ from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status
 
 STATES = 30
+ONE_OF_EACH_MOTION = (  # by day
+    "3-RUU",
+    "3-CRR",
+    "3-RPS",
+    "4-PUU",
+    "5-UPS + UPU",
+    "6-RSS",
+    "spherical 5R",
+    "Sarrus",
+    "RSSR",
+    "3-PRP",
+)
 SPINNING = {"6-RSS", "RSSR"}  # rods that spin: held at rest here, free in Pinocchio, which then has other motions
 MODES = {
     "3-RPS": 1,
@@ -35,6 +47,7 @@ def robot(request: pytest.FixtureRequest) -> tuple[str, Dynamics]:
     return request.param, Dynamics(load_mechanism(make().text), friction=False)
 
 
+@pytest.mark.by_day(*ONE_OF_EACH_MOTION)
 def test_from_a_description_to_efforts(robot: tuple[str, Dynamics]) -> None:
     name, dynamics = robot
     kinematics = dynamics.kinematics
@@ -73,6 +86,7 @@ def test_from_a_description_to_efforts(robot: tuple[str, Dynamics]) -> None:
         np.testing.assert_allclose(efforts.effort[k], expected, atol=1e-9 * np.abs(expected).max())
 
 
+@pytest.mark.by_day(*ONE_OF_EACH_MOTION)
 def test_velocities_are_rates_of_positions(robot: tuple[str, Dynamics]) -> None:
     _, dynamics = robot
     kinematics = dynamics.kinematics

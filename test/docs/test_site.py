@@ -23,9 +23,8 @@ import pytest
 
 from .markdown import ROOT
 
-pytest.importorskip("sphinx", reason="Sphinx is not installed; ./pkm test installs it")
-pytest.importorskip("myst_parser", reason="myst-parser is not installed; ./pkm test installs it")
-pytest.importorskip("furo", reason="furo is not installed; ./pkm test installs it")
+MISSING = [name for name in ("sphinx", "myst_parser", "furo") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} not installed; ./pkm test installs them")
 
 PACKAGES = tuple(sorted(file.parent.name for file in ROOT.glob("pkm_*/__init__.py")))
 PAGES = ("index", "installation", "running", "gallery", "examples/README", "notebooks/1_first_robot", "changelog")

@@ -75,7 +75,7 @@ def test_forces_are_those_of_linear_programmes(name: str) -> None:
             assert (everywhere <= np.array(expected) * (1.0 + 1e-6)).all()
 
 
-@pytest.mark.by_day("delta", "planar_redundant")
+@pytest.mark.by_day("planar_redundant")
 @pytest.mark.parametrize(("name", "plane"), [("delta", 3), ("five_bar", 2), ("planar_redundant", 2), ("cable_8", 3)])
 def test_force_in_every_direction_is_the_least_of_all(name: str, plane: int) -> None:
     analysis = Analysis(load_mechanism(name))

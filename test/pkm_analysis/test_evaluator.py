@@ -33,7 +33,7 @@ def poses_around_home(kinematics: Kinematics, n: int) -> Array:
     return poses
 
 
-@pytest.mark.by_day("delta", "five_bar", "gough_stewart_7", "tripod_3prs")
+@pytest.mark.by_day("five_bar", "gough_stewart_7", "tripod_3prs")
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=pytest.mark.slow) if one in ("hexa", "planar_3rrr") else one for one in ROBOTS]
 )

@@ -42,6 +42,7 @@ def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(
     assert not any(one.refused for one in found)
 
 
+@pytest.mark.slow
 def test_a_trial_far_off_is_no_start_for_the_next() -> None:
     """Of this machine a rejected step led one pose to other configurations, from which the accepted values had none."""
     mechanism, _, measurements = measured("gough_stewart", seed=390)
@@ -113,7 +114,7 @@ def test_outliers_are_named_and_left_out() -> None:
     assert found.after["position"] < 1.2 * NOISE
 
 
-@pytest.mark.by_day(2e-4, 0.3)
+@pytest.mark.by_day(2e-4)
 @pytest.mark.parametrize("wrong", [2e-4, 5e-3, 0.3])
 def test_one_bad_row_changes_nothing(wrong: float) -> None:
     """The row is left out and no other is; intervals keep the true values, as without it."""

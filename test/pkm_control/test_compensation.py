@@ -53,7 +53,7 @@ def measured_at(kinematics: Kinematics, pose: np.ndarray) -> Measured:
     return Measured(actuated, still, pose, np.zeros(6), np.asarray(at.joints), np.asarray(at.forward_jacobian))
 
 
-@pytest.mark.by_day("sprung delta", "planar_redundant", "tricept")
+@pytest.mark.by_day("sprung delta", "planar_redundant")
 @pytest.mark.parametrize(
     ("name", "drives"),
     [
@@ -286,6 +286,7 @@ def test_a_simulated_machine_with_a_rotor_behind_a_spring_is_two_masses() -> Non
         assert np.abs(ours - theirs).max() < 0.05 * np.ptp(theirs)
 
 
+@pytest.mark.slow
 def test_heavy_rotors_are_led_ahead_in_a_simulated_machine() -> None:
     """Rotors of 1 kg m^2 at the joint, behind soft gears, under a loop too slow to make up for it."""
     found = []

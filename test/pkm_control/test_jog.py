@@ -31,6 +31,7 @@ def delta(steered):
     return steered("delta")
 
 
+@pytest.mark.by_day("five_bar", "cable_8", "quattro", "tripod_3prs")
 def test_a_reckless_hand_stays_inside(robot) -> None:
     random = np.random.default_rng(4)
     robot.run(2 * PERIOD)

@@ -95,6 +95,7 @@ def errors_while_settling(dynamics: Dynamics, law: str, seconds: float) -> Array
     return np.array(errors)
 
 
+@pytest.mark.by_day("delta", "agile_eye", "planar_redundant", "tripod_3prs")
 @pytest.mark.parametrize("law", EFFORT_LAWS)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_errors_decay_as_frequency_and_damping_say(name: str, law: str) -> None:

@@ -15,6 +15,7 @@ from pkm_kinematics.check import main
 TOPICS = {"joint_commands_topic", "joint_states_topic", "command_interface"}
 
 
+@pytest.mark.by_day("cable_8", "delta", "five_bar", "quattro")
 @pytest.mark.parametrize("robot", robot_names())
 def test_listed_arguments_are_all_there_is_and_their_defaults_are_the_robot(robot: str) -> None:
     """Each has a unit and a meaning; given with its default, nothing changes. Numbers behind them are properties."""

@@ -15,6 +15,7 @@ from pkm_dynamics import Distribution
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
 
+@pytest.mark.by_day("cable_8", "delta", "gough_stewart", "tripod_3prs")
 @pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.slow)])
 def test_inverse_dynamics_with_its_mass_matrix_and_bias(robot, every):
     """Generalised forces of the tree are MuJoCo's; what the loops allow is spanned by Pinocchio's frames."""
@@ -54,7 +55,7 @@ def test_no_robot_that_mujoco_can_judge_is_left_out(of_gallery, kinds):
     assert found - set(kinds["singular everywhere"]) == set(FREE_ON_BALLS)
 
 
-@pytest.mark.by_day("cable_8", "gough_stewart", "carpal_wrist", "tripod_3prs")
+@pytest.mark.by_day("gough_stewart", "tripod_3prs")
 @pytest.mark.parametrize("robot", FREE_ON_BALLS, indirect=True)
 @pytest.mark.parametrize("every", [50, pytest.param(1, marks=pytest.mark.slow)])
 def test_constrained_acceleration(robot, every):

@@ -77,6 +77,7 @@ def passes(robot: str, folder: Path, compiler: str, options: list[str], single: 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.by_day("cable_8", "delta", "quattro", "tripod_3prs")
 @needs_compiler
 @pytest.mark.parametrize(
     ("compiler", "options"),
@@ -272,6 +273,7 @@ def attack(name: str, n: int, level: str, folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
 
 
+@pytest.mark.by_day("carpal_wrist")
 @needs_compiler
 @pytest.mark.parametrize("name", ["wrist_3ruu", "carpal_wrist"])
 def test_any_bits(name: str, tmp_path: Path) -> None:
@@ -510,6 +512,7 @@ ALONG_IN_CPP = """\
 """
 
 
+@pytest.mark.by_day("wrist_3ruu")
 @needs_compiler
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("name", ["delta", "wrist_3ruu"])

@@ -36,7 +36,7 @@ def motions(k, n: int) -> Array:
     return rows
 
 
-@pytest.mark.by_day("tripod_3prs", "carpal_wrist", "two_tpr")
+@pytest.mark.by_day("tripod_3prs", "carpal_wrist")
 @pytest.mark.parametrize("name", TURNING)
 def test_efforts_and_accelerations(of_gallery, name: str) -> None:
     k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
@@ -108,7 +108,7 @@ def test_straight_lines_agree_with_the_graph(of_gallery, name: str, monkeypatch:
     assert (np.array(errors) / np.maximum(sizes, np.median(sizes, axis=0))).max() < CLOSE
 
 
-@pytest.mark.by_day("tripod_3prs", "carpal_wrist", "two_tpr")
+@pytest.mark.by_day("carpal_wrist", "two_tpr")
 @pytest.mark.parametrize("name", TURNING)
 def test_steps(of_gallery, name: str) -> None:
     """A step of the platform's state is a step in the actuators, by the same method."""

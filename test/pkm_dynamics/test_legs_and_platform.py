@@ -29,6 +29,7 @@ def legs_have_loops(mechanism: Mechanism) -> bool:
     return len(set(touched)) < len(touched)
 
 
+@pytest.mark.by_day("cable_8", "five_bar", "quattro", "tripod_3prs")
 @pytest.mark.parametrize("name", robot_names())
 def test_agrees_with_the_main_formulation(name, of_gallery):
     """Inverse and direct model, friction and rotors and a wrench included, and M_rob."""

@@ -33,6 +33,7 @@ def whole_wrench(dynamics, motion, joints):
     return np.concatenate([state[1]["force"], state[1]["torque"]])
 
 
+@pytest.mark.by_day("agile_eye", "delta", "gough_stewart", "planar_redundant")
 @pytest.mark.parametrize("name", robot_names())
 def test_the_sum_is_the_whole(name, of_gallery):
     kinematics = of_gallery[name].kinematics

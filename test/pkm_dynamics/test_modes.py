@@ -177,6 +177,7 @@ def agree(found: Array, expected: Array, what: str) -> bool:
 PRODUCT = [False, pytest.param(True, marks=pytest.mark.slow)]
 
 
+@pytest.mark.by_day("agile_eye", "delta", "gough_stewart", "planar_redundant")
 @pytest.mark.parametrize("every", PRODUCT)
 @pytest.mark.parametrize("name", robot_names())
 def test_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, every: bool) -> None:
@@ -208,6 +209,7 @@ def test_modes_at_home_are_those_listed(of_gallery, name: str, every: bool) -> N
     assert not apart or np.nanmin(apart) > 1e-6  # no two modes are one configuration
 
 
+@pytest.mark.by_day("five_bar", "cable_8", "quattro", "tripod_3prs")
 @pytest.mark.parametrize("every", PRODUCT)
 @pytest.mark.parametrize("name", robot_names())
 def test_lean_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, every: bool) -> None:

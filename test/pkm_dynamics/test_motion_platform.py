@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import signal
 from scipy.spatial.transform import Rotation
 
 from pkm_description import load_mechanism
@@ -125,6 +124,8 @@ def test_the_platform_does_what_the_filters_say(machine: Machine, axis: int) -> 
     asked = np.select([time < 0.5, time < 3.5, time < 5.0, time < 7.0], [0.0, 4.0, 0.0, -8.0], 0.0)
     asked = np.clip(s["gain"] * asked, -s["largest"], s["largest"])
     w, split = s["washout"], s["split"]
+    from scipy import signal  # which takes a second to import
+
     filters = signal.TransferFunction([1.0, 0.0], np.polymul([1.0, split], [1.0, 2.0 * w, w * w]))
     expected = np.interp(run.time - s["period"], time, signal.lsim(filters, asked, time)[1])
     place, attitude = seat_of(machine, machine.poses(run.counts))

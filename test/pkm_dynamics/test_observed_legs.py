@@ -35,6 +35,7 @@ def seen_at(model, pose, twist):
     )
 
 
+@pytest.mark.by_day("delta", "gough_stewart", "planar_redundant", "tripod_3prs")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_efforts_agree_with_the_main_formulation(name, of_gallery):
     """From the pose, and from the directions alone; friction, rotors and a wrench included."""

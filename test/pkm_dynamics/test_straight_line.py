@@ -34,6 +34,7 @@ def error(found, expected):
     return (np.abs(found - expected).max(axis=-1) / np.abs(expected).max(axis=-1)).max()
 
 
+@pytest.mark.by_day("agile_eye", "cable_8", "five_bar", "gough_stewart")
 @pytest.mark.not_for("without straight lines", "singular everywhere")
 def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     states, rng = random_motions(robot.kinematics, N), np.random.default_rng(4)
@@ -128,7 +129,7 @@ def path(k: Kinematics, n: int, far: float) -> Array:
     return poses
 
 
-@pytest.mark.by_day("quattro", "wrist_3ruu")
+@pytest.mark.by_day("quattro")
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("name", ITERATED)
 def test_limbs_in_fixed_steps_are_where_iteration_puts_them(
@@ -155,7 +156,7 @@ def test_limbs_in_fixed_steps_are_where_iteration_puts_them(
         assert error(acceleration, motion[13:19]) < CLOSE
 
 
-@pytest.mark.by_day("quattro", "wrist_3ruu")
+@pytest.mark.by_day("wrist_3ruu")
 @pytest.mark.parametrize("name", ITERATED)
 def test_what_fixed_steps_do_not_reach_is_left_to_iteration(name: str) -> None:
     """A long step, then short ones from there; a pose out of reach, and home again: nothing is lost on the way."""

@@ -95,6 +95,7 @@ def test_it_says_what_the_calls_with_poses_say(of_gallery, name: str) -> None:
         assert_same(at.motion_jacobian_rate(twists), k.at(poses).motion_jacobian_rate(twists), "motion_jacobian_rate")
 
 
+@pytest.mark.by_day("agile_eye", "delta", "gough_stewart", "planar_redundant")
 @pytest.mark.parametrize("name", robot_names())
 def test_the_dynamics_take_it_in_place_of_a_pose(of_gallery, name: str) -> None:
     k = of_gallery[name].kinematics

@@ -55,6 +55,7 @@ def actuator_positions(kinematics: Kinematics) -> np.ndarray:
     return np.vstack([q[:20], of_poses])
 
 
+@pytest.mark.by_day("agile_eye", "delta", "gough_stewart", "planar_redundant")
 @pytest.mark.parametrize("name", robot_names())
 def test_forward_knows_the_joint_limits(name: str) -> None:
     kinematics = Kinematics(load_mechanism(name))

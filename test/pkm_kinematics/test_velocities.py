@@ -21,6 +21,7 @@ SECOND = np.array([2, -27, 270, -490, 270, -27, 2]) / 180.0
 H = 2e-4  # s; motions change over 0.1 s, so that quotients of sixth order are wrong by much less than rounding
 
 
+@pytest.mark.by_day("cable_8", "five_bar", "quattro", "tripod_3prs")
 def test_rates_against_pinocchio(robot):
     motion = robot.motion
     assert motion.ok.all()

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import LocalCluster
 
 from pkm_analysis import Analysis
 from pkm_description import load_mechanism
@@ -30,7 +29,7 @@ RANGES = {"x": (-0.4, 0.4), "y": (0.1, 0.6)}
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Sweeps]:
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**options, host="127.0.0.1") as here:
+    with pytest.importorskip("distributed").LocalCluster(**options, host="127.0.0.1") as here:
         sweeps = Sweeps(scheduler=here.scheduler_address)
         yield sweeps
         sweeps.close()

@@ -19,9 +19,13 @@ from pkm_runtime import sweeps
 from pkm_runtime.errors import UsageError
 from pkm_runtime.sweeps import Sweeps
 
-pytest.importorskip("distributed")  # which takes long on a busy computer
-
 PATIENCE = 1.0  # s
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _imported() -> None:
+    """Before a test has its clock: it takes long on a busy computer."""
+    pytest.importorskip("distributed")
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ def judged(dynamics: Dynamics, mode: int) -> None:
     compare(dynamics, mode, call)
 
 
-@pytest.mark.by_day("delta", "cable_8", "wrist_3ruu", "carpal_wrist")
+@pytest.mark.by_day("cable_8", "carpal_wrist")
 @pytest.mark.parametrize("name", FEW)
 def test_answers_are_those_of_python(name: str) -> None:
     judged(Dynamics(load_mechanism(name)), 0)

@@ -95,6 +95,7 @@ def test_what_is_missing_is_estimated() -> None:
     assert 4000 / 3 < known + checked.missing < 3 * 4000
 
 
+@pytest.mark.slow
 def test_six_offset_legs_say_how_many_modes_are_missing() -> None:
     """The judge: further starts of its own meet modes that are not listed, about as often as was said."""
     k = Kinematics(load_mechanism(offset_hexaglide(0.05).text))

@@ -135,6 +135,7 @@ def test_a_rod_pair_that_hangs_straight_down_does_not_fold_over(of_gallery):
 # -- the nearest configuration ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.by_day("delta", "gough_stewart", "quattro", "tripod_3prs")
 def test_reachable_poses_are_their_own_nearest(robot):
     k = robot.kinematics
     for pose in robot.states.pose[:5]:

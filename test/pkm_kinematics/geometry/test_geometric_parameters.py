@@ -33,6 +33,7 @@ def moves(parameters: GeometricParameters, displacements: Array) -> list[Displac
     return [Displacement(p.element, p.side, d) for p, d in zip(places, displacements, strict=True) if d.any()]
 
 
+@pytest.mark.by_day("cable_8", "delta", "quattro", "tripod_3prs")
 @pytest.mark.parametrize("robot_name", robot_names())
 def test_loops_close_at_home_and_their_derivatives_are_those_of_differences(robot_name: str) -> None:
     model = GraphModel(load_mechanism(robot_name))
@@ -240,6 +241,7 @@ def _urpu() -> str:
     )
 
 
+@pytest.mark.by_day("agile_eye", "five_bar", "gough_stewart", "tripod_3prs")
 @pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("robot_name", FOLLOWED)
 def test_sensitivities_are_the_differences_of_displaced_robots(robot_name: str, every: int) -> None:
