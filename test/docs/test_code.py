@@ -59,12 +59,17 @@ def clone(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=named)
+IN_JAX = {page for page in WITH_CODE if "\nimport jax" in CODE[page]}  # asked at night: JAX compiles for long
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow) if page in IN_JAX else page for page in WITH_CODE], ids=named
+)
 def test_it_runs(page: Path, clone: Path) -> None:
     for name in ("casadi", "jax"):  # optional for users
         if f"\nimport {name}" in CODE[page] and find_spec(name) is None:
             pytest.skip(f"{name} is not installed; ./pkm test installs it")
-    if "\nimport jax" in CODE[page]:  # it has threads, and other tests fork
+    if page in IN_JAX:  # it has threads, and other tests fork
         subprocess.run([sys.executable, "-c", CODE[page]], check=True)
     else:
         assert run(CODE[page], page)

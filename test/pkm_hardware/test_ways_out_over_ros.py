@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Over ROS, too, every way out of every driver ends with drives off, by the simulated device's own state."""
+"""Over ROS, too, every way out of every driver ends with drives off, by the simulated device's own state.
+
+By day each way of one driver, as a process takes seconds to start; `test_ways_out.py` asks those of all without ROS.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,7 @@ def lasting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     made.close()
 
 
+@pytest.mark.by_day("dynamixel")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_process_that_is_asked_to_end(control: Control, number: signal.Signals) -> None:
     """Also by a launch that ends, which asks so; then its nodes are destroyed."""
@@ -62,12 +66,14 @@ def test_a_process_that_is_asked_to_end(control: Control, number: signal.Signals
     assert UNTOLD not in control.text
 
 
+@pytest.mark.by_day("servos")
 def test_a_process_whose_terminal_is_closed(control: Control) -> None:
     os.kill(control.pid, signal.SIGHUP)
     assert wait_until(lambda: not control.bench.on(), 2.0), control.text
     assert control.status() == -signal.SIGHUP
 
 
+@pytest.mark.by_day("odrive")
 def test_a_process_that_is_killed(control: Control) -> None:
     """The loop's process turns them off."""
     os.kill(control.pid, signal.SIGKILL)
@@ -99,6 +105,7 @@ WAYS: dict[str, Callable[[Control], object]] = {
 }
 
 
+@pytest.mark.by_day("dynamixel")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_process_that_goes_on(lasting: Control, way: str) -> None:
     """Its drives stay off, whatever is done but to enable them."""
@@ -111,6 +118,7 @@ def test_a_process_that_goes_on(lasting: Control, way: str) -> None:
     assert UNTOLD not in lasting.text
 
 
+@pytest.mark.by_day("dynamixel")
 def test_answers_that_are_lost(lasting: Control) -> None:
     """Off without being asked, and nobody believes that they are; with answers they can be enabled again."""
     lasting.enable()
@@ -127,6 +135,7 @@ def test_answers_that_are_lost(lasting: Control) -> None:
     lasting.enable()
 
 
+@pytest.mark.by_day("dynamixel")
 def test_transition_to_the_end(lasting: Control) -> None:
     """The last of the tests with this process: `on_shutdown`."""
     lasting.enable()

@@ -32,6 +32,7 @@ def a_plate(rng: np.random.Generator, level: bool) -> tuple[Plate, np.ndarray]:
     return plate, np.array([*place, yaw + fold])
 
 
+@pytest.mark.by_day(False)
 @pytest.mark.parametrize("level", [True, False])
 def test_folded_places_of_a_plate(level):
     """Those found by algebra are those that least squares finds from many starts, and hold the rods."""
