@@ -181,8 +181,9 @@ def _calibrate(given: argparse.Namespace) -> int:
     from pkm_calibration.calibration_report import as_numbers, in_words
     from pkm_calibration.estimation import ContradictionError
 
+    said = [""]
     try:
-        with progress(f"calibrating {mechanism.name}"):
+        with progress(f"calibrating {mechanism.name}", lambda: said[-1]):
             found = calibrate(
                 mechanism,
                 measured,
@@ -190,6 +191,7 @@ def _calibrate(given: argparse.Namespace) -> int:
                 not given.real_crosses,
                 only=given.only,
                 ideal_gears=not given.real_gears,
+                told=said.append,
             )
     except ContradictionError as error:
         reason = str(error)

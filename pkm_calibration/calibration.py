@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ CHECKED = ("position", "attitude", "distance")
 IMPOSSIBLE = 0.2  # of the rows, at most, at whose readings the drawing cannot stand
 FEWEST_ROWS = 3  # different ones
 VALIDATED = 10  # of which some are kept aside
+USUAL = 12  # times that residuals are asked for
 FEWEST = 6  # numbers, beside those that drives read
 
 
@@ -100,6 +101,7 @@ def calibrate(
     seed: int = 0,
     only: Sequence[str] = (),
     ideal_gears: bool = True,
+    told: Callable[[str], object] = str,
 ) -> Calibration:
     """Find where a robot's joints sit, or raise a `PkmError` with the reason why these measurements do not say it.
 
@@ -107,6 +109,7 @@ def calibrate(
         kept: share of the rows by which the answer is judged; 0 uses all.
         ideal_joints, ideal_gears: see `GeometricParameters`.
         only: patterns of the parameters that may be off, as `*: zero of *`; all of them where none is given.
+        told: is called with how much is done, in words.
     """
     notes: list[str] = []
     measured = _without_copies(measured, notes)
@@ -131,7 +134,8 @@ def calibrate(
     fit = part(used)
     none = np.zeros_like(parameters.model.displacements)
     chosen = _chosen(parameters, fit, only)
-    found, total, states = _estimated(parameters, fit, chosen)
+    _check_determined(fit, chosen)
+    found, total, states = _estimated(parameters, fit, chosen, told)
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
     before, after = _by_kind(part(used), none, fit.nominal, trusted), _by_kind(fit, total, states, trusted)
     frame = fit.frame
@@ -167,6 +171,17 @@ def _check_count(mechanism: Mechanism, measured: Measurements) -> None:
         raise MeasurementError(measured.source, problem, "measure more, and at more poses")
 
 
+def _check_determined(fit: MeasuredRobot, chosen: Sequence[GeometricParameter]) -> None:
+    """Numbers beyond those that parameters take up: without them, any noise looks like parameters."""
+    if len(fit.groups) <= len(chosen):
+        rows = len(fit.measured)
+        problem = (
+            f"{len(fit.groups)} numbers at {rows} poses are too few for the parameters, which explain any such numbers"
+        )
+        remedy = f"measure at {2 * rows} poses or more, or free fewer parameters with --only"
+        raise MeasurementError(fit.measured.source, problem, remedy)
+
+
 def _without_impossible(parameters: GeometricParameters, measured: Measurements, notes: list[str]) -> Measurements:
     """The measurements without rows at whose readings the drawing cannot stand, where these are few."""
     there = MeasuredRobot.stands(parameters, measured)
@@ -178,8 +193,9 @@ def _without_impossible(parameters: GeometricParameters, measured: Measurements,
 
 
 def _estimated(
-    parameters: GeometricParameters, fit: MeasuredRobot, chosen: tuple[GeometricParameter, ...]
-) -> tuple[Estimate, Array, States]:
+    parameters: GeometricParameters, fit: MeasuredRobot, chosen: tuple[GeometricParameter, ...],
+    told: Callable[[str], object],
+) -> tuple[Estimate, Array, States]:  # fmt: skip
     """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them.
 
     A measuring frame that was found takes part, so that intervals contain it; `fit.frame` is then the better one.
@@ -190,12 +206,13 @@ def _estimated(
     if moves:
         names = names + [f"measuring frame, {one}" for one in ("x", "y", "z", "about x", "about y", "about z")]
         scales = np.append(scales, FRAME * np.repeat([EXPECTED["m"], EXPECTED["rad"]], 3))
-    walk = {"start": fit.nominal}
+    walk, steps = {"start": fit.nominal}, count(1)
 
     def displaced(values: Array) -> Array:
         return parameters.displacements(dict(zip(names[:k], values[:k].tolist(), strict=True)))
 
     def residuals(values: Array) -> tuple[Array, Array]:
+        told(f"{min(99, 100 * next(steps) // USUAL)} % done")
         if moves:
             fit.frame = transform(values[k : k + 3], rotation_from_vector(values[k + 3 :])) @ first
         for start in (walk["start"], fit.nominal):  # the last that were tried may be far off

@@ -218,7 +218,9 @@ class _Fit:
         return max(1.4826 * float(np.median(np.abs(self.r))) * np.sqrt(used), 1e-300)
 
     def _decomposed(self) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-        U, s, Vt = np.linalg.svd(self.weights[:, None] * self.J, full_matrices=False)
+        Q, R = np.linalg.qr(self.weights[:, None] * self.J)
+        U, s, Vt = np.linalg.svd(R, full_matrices=False)
+        U = Q @ U
         noise = self.noise if self.known else min(self.noise, float(np.sqrt(np.mean(self.r**2))) or self.noise)
         noise = self.assumed_noise or noise
         return U, s, Vt, np.asarray((s > noise / UNSEEN) & (s > 1e-10 * s[0]))
@@ -248,7 +250,7 @@ class _Fit:
             self.noise = max(measured, LEAST_NOISE) if freedoms > 0 else 1.0
         _, s, Vt, seen = self._decomposed()
         freedoms = self.r.size - int(seen.sum())
-        full = np.linalg.svd(self.J, full_matrices=True)[2]
+        full = np.linalg.svd(np.linalg.qr(self.J, mode="r"))[2]
         hidden = np.vstack((Vt[~seen], full[len(s) :]))
         scaled = (Vt[seen].T * (self.noise / s[seen]) ** 2) @ Vt[seen]
         covariance = (scaled + UNSEEN**2 * hidden.T @ hidden) * np.outer(self.scales, self.scales)

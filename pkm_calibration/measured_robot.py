@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ OPEN = 1e-4  # of the robot's length: a loop open by more has no configuration
 INNER = 30  # iterations of a configuration that readings determine only together
 SETTLED = 1e-10  # of a dimensionless step
 PIECES = 8  # of the way from home to a configuration
+ROWS = 500  # of the measurements at a time, by which the memory is bounded
 
 
 class MeasuredRobot:
@@ -50,7 +52,6 @@ class MeasuredRobot:
         self.frame = np.eye(4) if frame is None else frame
         self.drives = self.model.columns_of(self.mechanism.actuated_joints)
         self.redundant = len(self.drives) > self.mechanism.mobility.platform
-        self._unmoved = GraphModel(self.mechanism)
         self.nominal = self._nominal() if nominal is None else nominal
         self._list()
 
@@ -80,6 +81,10 @@ class MeasuredRobot:
         return "m" if self.model.slides[column] else "rad"
 
     # -- configurations ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _unmoved(self) -> GraphModel:
+        return GraphModel(self.mechanism)
 
     def _nominal(self) -> States:
         """Configurations of the drawing at the readings of the drives, followed from home."""
@@ -164,6 +169,25 @@ class MeasuredRobot:
         configuration. Of a robot with redundant drives, what its configurations leave over. With `by_frame`, the last
         six columns are by a twist of the measuring frame at the base's origin, base axes.
         """
+        n = len(self.measured)
+        if n <= ROWS:
+            return self._residuals(displacements, chosen, start, by_frame)
+        pieces = [np.arange(k, min(k + ROWS, n)) for k in range(0, n, ROWS)]
+        parts = [MeasuredRobot(self.parameters, self.measured.rows(at), self.frame, start.rows(at)) for at in pieces]
+        found = [one._residuals(displacements, chosen, one.nominal, by_frame) for one in parts]
+        r, J = (np.concatenate([one[k] for one in found]) for k in (0, 1))
+        if not self.redundant:  # `rows` has all of a kind, then those of the next
+            kinds = np.concatenate([one.kinds for one in parts])
+            rows = np.concatenate([at[one.rows] for at, one in zip(pieces, parts, strict=True)])
+            place = {kind: k for k, kind in enumerate(dict.fromkeys(self.kinds.tolist()))}
+            order = np.lexsort((rows, [place[kind] for kind in kinds.tolist()]))
+            r, J = r[order], J[order]
+        q, platform = (np.concatenate([getattr(one[2], name) for one in found]) for name in ("q", "platform"))
+        return r, J, States(q, platform)
+
+    def _residuals(
+        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States, by_frame: bool
+    ) -> tuple[Array, Array, States]:
         self.model.displace(displacements)
         states, closes = self.stand(start)
         placed = self.model.placed(states)

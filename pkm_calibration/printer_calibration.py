@@ -26,9 +26,10 @@ from pkm_runtime.errors import PkmError
 
 NOISE = {"height": 0.02, "manual": 0.5, "distance": 0.05}  # mm, expected: probes and paper; a ruler; calipers
 MISREAD = 0.1  # of a distance: calipers and plastic do not err by more
-NOISIEST = 0.3, 0.8  # mm, of heights and of distances: with more, what is measured is no delta's
+NOISIEST = {"height": 0.3, "manual": 2.5, "distance": 0.8}  # mm: with more, what is measured is no delta's
 UNLIKE = {"arm": 0.04, "pair": 0.03, "radius": 0.15, "angle": 5.0}  # shares, and degrees: beyond any printer
 STEPS = -0.5, 1.0  # shares by which steps are longer, where microsteps are wrong by a factor of two
+FURTHER = -0.75, -0.875, -0.9375, 3.0, 7.0, 15.0  # and by further ones
 EXPLAINED = 0.05  # of what measurements miss by: what is left where such a factor alone explains them
 SHORTEST, LONGEST = -0.8, 4.0  # such shares that a wrong setting makes
 STEPPED = 1e-4  # chance, below which the length of a step is said to be wrong
@@ -118,7 +119,8 @@ def calibrate_printer(printer: Printer) -> Calibrated:
         bad = [printer.measured.names[k] for k in np.flatnonzero(~np.isfinite(before))]
         reasons.append(f"with the settings, the rods do not reach {_listed(bad)}: correct arm_length and delta_radius")
     if reasons:
-        return _without_answer(fit, before, reasons)
+        stepped = _step_is_wrong(fit, np.isfinite(before), fit.sigma)
+        return _without_answer(fit, before, [stepped] if stepped else reasons)
     level, T = 1.0, _freedoms(fit)[-1]
     try:
         for _ in range(4):
@@ -227,7 +229,9 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
 
     reasons = _implausible(fit, x, after, used)
     stepped = _step_is_wrong(fit, used, width)
-    if stepped:
+    if not stepped and outliers and (stepped := _step_is_wrong(fit, np.ones_like(used), width)):
+        reasons.insert(0, f"{stepped}; without that, {_listed(outliers)} would be wrong")
+    elif stepped:
         (reasons if reasons else notes).insert(0, stepped)
     else:
         unidentified.append(_setting_of_steps(fit))
@@ -275,9 +279,9 @@ def _misread(printer: Printer, fit: _Fit, before: Array) -> list[str]:
     m = printer.measured
     if not len(m.distances):
         return []
-    predicted = m.distances + before[len(m.heights) :]
+    reasons = _left_by_a_failure(fit)
+    predicted = np.full_like(m.distances, np.nan) if reasons else m.distances + before[len(m.heights) :]
     likely = np.median(np.r_[predicted[np.isfinite(predicted)], np.max(m.distances)])
-    reasons = []
     for what, rows in (("CENTER", slice(0, OUTER)), ("OUTER", slice(OUTER, None))):
         d, p = m.distances[rows], predicted[rows]
         if not len(d):
@@ -304,6 +308,19 @@ def _misread(printer: Printer, fit: _Fit, before: Array) -> list[str]:
     return reasons
 
 
+def _left_by_a_failure(fit: _Fit) -> list[str]:
+    """Rods of the settings that no printer has together."""
+    names, reasons = fit.printer.model.names, []
+    for kind in fit.printer.model.arms:
+        lengths = fit.start[[names.index(name) for name in kind]]
+        if np.ptp(lengths) > UNLIKE["pair"] * np.mean(lengths):
+            listed = ", ".join(f"{one:.2f}" for one in lengths)
+            reasons.append(
+                f"the settings have rods of {listed} mm, left by a failed calibration: measure a rod, set it"
+            )
+    return reasons
+
+
 def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> list[str]:
     """Parameters that no printer has, and residuals that no delta leaves."""
     names, start, reasons = fit.printer.model.names, fit.start, []
@@ -319,11 +336,7 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
         if np.ptp(x[rows]) > UNLIKE["pair"] * np.mean(x[rows]) and not reasons:
             lengths = ", ".join(f"{x[k]:.2f}" for k in rows)
             reasons.append(f"rods of {lengths} mm: those of one printer are not so different; measure them")
-        if np.ptp(start[rows]) > UNLIKE["pair"] * np.mean(start[rows]):
-            lengths = ", ".join(f"{start[k]:.2f}" for k in rows)
-            reasons.append(
-                f"the settings have rods of {lengths} mm, left by a failed calibration: measure a rod, set it"
-            )
+    reasons += _left_by_a_failure(fit)
     for k, name in enumerate(names):
         if name.endswith("radius") and abs(x[k] - start[k]) > UNLIKE["radius"] * start[k]:
             reasons.append(f"{name} comes out as {x[k]:.2f} mm, the settings say {start[k]:.2f}: measure it")
@@ -331,9 +344,9 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
             reasons.append(
                 f"{name} comes out as {x[k]:.2f} degrees, the settings say {start[k]:.2f}: no tower is like that"
             )
-    for sensor, most in zip(("height", "distance"), NOISIEST, strict=True):
+    for sensor, most in NOISIEST.items():
         those, lost = used & (fit.kinds == sensor), ~used & (fit.kinds == sensor)
-        if lost.any() and lost.sum() >= those.sum():
+        if sensor != "manual" and lost.any() and lost.sum() >= those.sum():
             reasons.append(
                 f"{lost.sum()} of {lost.sum() + those.sum()} {sensor}s do not agree with the others: no delta explains "
                 "most of them; are they in mm, of this printer, and all of one homing?"
@@ -341,8 +354,8 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
         left = float(np.sqrt(np.mean(after[those] ** 2))) if those.any() else 0.0
         if left > most:
             reasons.append(
-                f"{sensor}s still miss by {left:.2f} mm: no delta explains them; are they of this printer, all of one "
-                "homing, with its microsteps and rotation_distance?"
+                f"{'manual height' if sensor == 'manual' else sensor}s still miss by {left:.2f} mm: no delta explains "
+                f"them; are they of this printer, all of one homing, with its microsteps and {_setting_of_steps(fit)}?"
             )
     return reasons
 
@@ -351,9 +364,10 @@ def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
     """Whether steps of another length explain what rods as they are said to be do not, in words; empty if not."""
     k, basic = len(fit.start) - 1, _freedoms(fit)[-5]
     expected = fit.printer.model.expected[k]
-    misses = [_root_mean_square(fit.misses(fit.start + share * np.eye(k + 1)[k])[used]) for share in (0.0, *STEPS)]
-    if min(misses) < EXPLAINED * misses[0]:
-        return _steps_in_words(fit, 100.0 * (0.0, *STEPS)[int(np.argmin(misses))])
+    shares = (0.0, *STEPS, *FURTHER)
+    misses = [_root_mean_square(fit.misses(fit.start + share * np.eye(k + 1)[k])[used]) for share in shares]
+    if np.nanmin(misses) < EXPLAINED * misses[0]:
+        return _steps_in_words(fit, 100.0 * shares[int(np.nanargmin(misses))])
     stepped = np.hstack([basic, np.eye(k + 1)[:, k:] * expected])
     tried = []  # sums of squares, and the share by which steps are longer; microsteps are wrong by a factor of two
     for T, share in ((basic, 0.0), *((stepped, share) for share in (0.0, *STEPS))):

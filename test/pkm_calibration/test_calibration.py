@@ -20,6 +20,7 @@ from pkm_calibration import calibrate_command
 from pkm_calibration.calibration import calibrate
 from pkm_calibration.calibration_report import _on_robot
 from pkm_calibration.estimation import ContradictionError
+from pkm_calibration.measured_robot import MeasuredRobot
 from pkm_calibration.measurements import MeasurementError, parse_measurements
 from pkm_calibration.plan import plan_poses
 from pkm_description import load_mechanism
@@ -27,6 +28,7 @@ from pkm_description.corrections import Displacement, corrected
 from pkm_description.picture import facets
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, transform
 from pkm_kinematics import Kinematics
+from pkm_kinematics.geometric_parameters import GeometricParameters
 from pkm_kinematics.graph_model import GraphModel
 from pkm_kinematics.status import Status
 from test.pkm_calibration.simulated import NOISE, as_csv, measured
@@ -337,6 +339,24 @@ def test_measurements_that_do_not_fit_say_why() -> None:
     few = good.rows(np.arange(1))
     with pytest.raises(MeasurementError, match="too few"):
         calibrate(mechanism, replace(few, attitude=np.full((1, 3, 3), np.nan)))
+    with pytest.raises(MeasurementError, match="18 numbers at 3 poses are too few for the parameters"):
+        calibrate(mechanism, good.rows(np.arange(3)))
+    zeros = calibrate(mechanism, good.rows(np.arange(3)), only=["*: zero of *"])  # three, which they do determine
+    assert len(zeros.parameters) == 3
+
+
+@pytest.mark.parametrize("robot_name", ["delta", "cable_8"])
+def test_rows_in_pieces_have_the_same_residuals(robot_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism, _, measurements = measured(robot_name, n=9)
+    parameters = GeometricParameters(mechanism)
+    robot = MeasuredRobot(parameters, measurements)
+    none, few = np.zeros_like(parameters.model.displacements), parameters.all[:2]
+    whole = robot.residuals(none, few, robot.nominal, True)
+    monkeypatch.setattr("pkm_calibration.measured_robot.ROWS", 4)
+    parts = robot.residuals(none, few, robot.nominal, True)
+    for one, other in zip(whole[:2], parts[:2], strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)  # standard deviations: to rounding in the configurations
+    np.testing.assert_allclose(whole[2].q, parts[2].q, atol=1e-12)
 
 
 def test_a_result_that_no_pose_validates_warns() -> None:

@@ -77,6 +77,22 @@ def test_a_wrong_gear_is_told_as_what_it_is(tmp_path: Path) -> None:
     assert any("gear_ratio" in text for text in (*found.reasons, *found.notes))
 
 
+@pytest.mark.parametrize(
+    ("gear", "says"),
+    [
+        ("110.2:16", "without that, "),  # else the manual height alone would be an outlier
+        ("115:16", "steps 7."),  # in place of widths of pillars
+        ("13.375:16", "steps 87.50 % shorter"),  # as where microsteps are missing
+    ],
+)
+def test_what_a_wrong_gear_contradicts_is_told_as_that(gear: str, says: str, tmp_path: Path) -> None:
+    path = simulated("rotary_delta", seed=2, manual=True, rods=0.0).write(tmp_path)
+    path.write_text(path.read_text().replace("107.000:16", gear))
+    reasons = calibrate_printer(read_klipper(path)).reasons
+    assert any(says in reason and "gear_ratio" in reason for reason in reasons), reasons
+    assert not any("PILLAR" in reason for reason in reasons)
+
+
 @pytest.mark.parametrize("kinematics", ["delta", "rotary_delta"])
 def test_a_gear_wrong_by_half_a_percent_and_exchanged_towers_look_like_other_parameters(
     kinematics: str, tmp_path: Path
@@ -127,14 +143,17 @@ def test_widths_typed_as_distances_are_refused_by_name(tmp_path: Path, capsys: p
     assert "widths of about 9.0 mm would be consistent" in said["reasons"][0]
 
 
-def test_rods_left_by_a_failed_calibration_are_refused(tmp_path: Path) -> None:
-    path = simulated().write(tmp_path)
+@pytest.mark.parametrize("wrong", [{}, OUTER])
+def test_rods_left_by_a_failed_calibration_are_refused(wrong: dict[str, float], tmp_path: Path) -> None:
+    path = simulated(wrong=wrong).write(tmp_path)
     text = path.read_text()
     for rod in ("225.378791", "391.018219", "214.487758"):
         text = text.replace("arm_length: 270.000000", f"arm_length: {rod}", 1)
     path.write_text(text)
     found = calibrate_printer(read_klipper(path))
     assert any("225.38, 391.02, 214.49" in reason for reason in found.reasons)
+    assert any("OUTER_PILLAR_WIDTHS" in reason for reason in found.reasons) == bool(wrong)
+    assert not any("CENTER" in reason for reason in found.reasons)  # which these rods alone contradict
 
 
 def test_the_command_writes_settings_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
