@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pkm_client import options
 from pkm_client.client_errors import RefusedError
 from pkm_control.operator_interface import Answer
-from pkm_runtime.errors import PkmError
+from pkm_description.command_options import WRONG
+from pkm_runtime.errors import PkmError, UsageError
 from pkm_runtime.json_text import json_text
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
@@ -44,12 +45,12 @@ def parser_of(word: str, description: str) -> argparse.ArgumentParser:
 
 
 def reported(word: str, act: Callable[[], str]) -> int:
-    """Print what `act` returns, or why it failed; exit status 0 done, 1 not done, 130 interrupted."""
+    """Print what `act` returns, or why it failed; exit status 0 done, 1 not done, 2 asked wrongly, 130 interrupted."""
     try:
         text = act()
     except (PkmError, ValueError) as error:
         print(f"pkm {word}: {error}", file=sys.stderr)
-        return 1
+        return WRONG if isinstance(error, UsageError) else 1
     except KeyboardInterrupt as interruption:
         print(f"\npkm {word}: interrupted; {str(interruption) or _UNASKED}", file=sys.stderr)
         return 130

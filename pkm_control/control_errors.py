@@ -4,24 +4,22 @@
 from __future__ import annotations
 
 from pkm_runtime.describable import fixed
-from pkm_runtime.errors import PkmError, shortened
+from pkm_runtime.errors import PkmError, UsageError, shortened
 
 
-class MotionFileError(PkmError):
+class MotionFileError(UsageError):
     """An unusable motion file: `line` from 1, None for the whole, `column` by name, problem and remedy."""
 
     def __init__(self, source: str, line: int | None, column: str | None, problem: str, remedy: str) -> None:
         self.source = source
         self.line = line
         self.column = column if column is None else shortened(column)
-        self.problem = shortened(problem)
-        self.remedy = remedy
         where = source
         if line is not None:
             where += f", line {line}"
         if column is not None:
             where += f", column '{self.column}'"
-        super().__init__(f"{where}: {self.problem}; {remedy}")
+        super().__init__(where, problem, remedy)
 
 
 class UnreachableMotionError(PkmError):

@@ -32,17 +32,15 @@ class UsageError(PkmError):
         super().__init__(f"{self.about}: {self.problem}; {self.remedy}")
 
 
-class ConfigurationError(PkmError):
+class ConfigurationError(UsageError):
     """An unusable file of settings: `element` is its keys joined by dots, or empty; `line` 0: not known."""
 
     def __init__(self, source: str, element: str, problem: str, remedy: str, line: int = 0) -> None:
         self.source = source
         self.line = line
         self.element = _printable(element)
-        self.problem = _printable(problem)
-        self.remedy = remedy
         where = ", ".join(filter(None, (source, f"line {line}" if line else "", self.element)))
-        super().__init__(f"{where}: {self.problem}; {remedy}")
+        super().__init__(where, _printable(problem), remedy)
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:

@@ -15,12 +15,13 @@ from types import FrameType
 
 from pkm_bringup.command_line.outputs import leave_terminal
 from pkm_description import load_mechanism
+from pkm_description.command_options import WRONG
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_hardware.machine import drives_may_be_on
 from pkm_kinematics.making import making
 from pkm_runtime.child_processes import ENDING, Child
-from pkm_runtime.errors import PkmError
+from pkm_runtime.errors import PkmError, UsageError
 
 _BEAT_EVERY = 0.25  # s
 _LOOK_EVERY = 0.1  # s
@@ -82,7 +83,7 @@ def run_in_one_process(
         job: returns the faults by which it ended.
 
     Returns:
-        Exit status: 0 done, 1 failed or drives may be on, 130 interrupted.
+        Exit status: 0 done, 1 failed or drives may be on, 2 asked wrongly, 130 interrupted.
     """
     interruption = Interruption()
     previous = {number: signal.signal(number, interruption.hear) for number in ENDING}
@@ -92,7 +93,8 @@ def run_in_one_process(
         faults = job(mechanism, interruption)
         return _last_lines(word, faults, interruption)
     except PkmError as error:
-        return _last_lines(word, (str(error),), interruption)
+        status = _last_lines(word, (str(error),), interruption)
+        return WRONG if status == 1 and isinstance(error, UsageError) and not interruption.warning else status
     except (Exception, KeyboardInterrupt) as error:
         interruption.is_over()  # asked once more, it says the same
         # a compiler that is interrupted where it was called from C swallows that, and fails later in its own way

@@ -58,7 +58,7 @@ def test_it_runs_reports_and_writes_its_files(tmp_path, capfd) -> None:
 def test_a_bad_motion_file_is_one_clear_line(tmp_path, capfd) -> None:
     file = tmp_path / "holes.csv"
     file.write_text("x [m], y [m], z [m]\n0, 0, -0.8\n0.1, , -0.8\n")
-    assert main(["delta", "--motion", str(file), "--no-page"]) == 1
+    assert main(["delta", "--motion", str(file), "--no-page"]) == 2
     error = capfd.readouterr().err
     assert error == "pkm simulate: holes.csv, line 3, column 'y': is empty; fill every cell of a waypoint\n"
 

@@ -130,7 +130,7 @@ def test_without_the_device_the_whole_file_is_checked(
 ) -> None:
     text = hexapod_file.read_text(encoding="utf-8")
     hexapod_file.write_text(text.replace("pulse_zero", "pulse_zer"), encoding="utf-8")
-    assert dry(hexapod_file, tmp_path) == 1
+    assert dry(hexapod_file, tmp_path) == 2
     assert "did you mean 'pulse_zero'?" in capsys.readouterr().err
     hexapod_file.write_text(text, encoding="utf-8")
     motion = tmp_path / "grip.csv"
