@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, count
@@ -45,6 +46,7 @@ IMPOSSIBLE = 0.2  # of the rows, at most, at whose readings the drawing cannot s
 FEWEST_ROWS = 3  # different ones
 VALIDATED = 10  # of which some are kept aside
 USUAL = 12  # times that residuals are asked for
+ENOUGH = 1.5  # numbers a parameter
 FEWEST = 6  # numbers, beside those that drives read
 
 
@@ -178,7 +180,8 @@ def _check_determined(fit: MeasuredRobot, chosen: Sequence[GeometricParameter]) 
         problem = (
             f"{len(fit.groups)} numbers at {rows} poses are too few for the parameters, which explain any such numbers"
         )
-        remedy = f"measure at {2 * rows} poses or more, or free fewer parameters with --only"
+        enough = math.ceil(ENOUGH * len(fit.parameters.identifiable()) * rows / len(fit.groups))
+        remedy = f"measure at {max(enough, 2 * rows)} poses or more, or free fewer parameters with --only"
         raise MeasurementError(fit.measured.source, problem, remedy)
 
 
