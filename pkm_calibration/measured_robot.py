@@ -180,7 +180,7 @@ class MeasuredRobot:
             kinds = np.concatenate([one.kinds for one in parts])
             rows = np.concatenate([at[one.rows] for at, one in zip(pieces, parts, strict=True)])
             place = {kind: k for k, kind in enumerate(dict.fromkeys(self.kinds.tolist()))}
-            order = np.lexsort((rows, [place[kind] for kind in kinds.tolist()]))
+            order = np.lexsort((rows, np.array([place[kind] for kind in kinds.tolist()])))
             r, J = r[order], J[order]
         q, platform = (np.concatenate([getattr(one[2], name) for one in found]) for name in ("q", "platform"))
         return r, J, States(q, platform)
