@@ -41,6 +41,8 @@ SAME = 1e-6  # m, two points of a hinge are equally far apart in both bodies
 def read_mjcf(text: str, path: Path | None = None) -> Assembly:
     """Bodies and joints of an MJCF text, `path` its file; `DescriptionError` where it needs `mujoco`, too."""
     root = read_xml(text, "<mujoco>")
+    if version := root.get("version"):
+        raise DescriptionError("<mujoco>", f"version {version!r} is not known", "leave it out: MJCF has no versions")
     try:
         model = read(root)
     except NeedsCompilerError as need:

@@ -23,7 +23,7 @@ from pkm_description.rotations import rotation_from_vector, transform
 from pkm_description.tree_model import SINGLE, started_tree
 from pkm_description.urdf import urdf_plus
 
-EXACT = 1e-12  # dimensionless gap of loops whose numbers have all digits
+EXACT = 1e-14  # dimensionless gap that more rounds leave as it is
 RANK = 2e-5  # of the largest singular value: between that of rounded dependent equations and of independent ones
 SAMPLES = 12  # configurations in which loops shall agree
 STARTS = 60  # of a robot with a platform, whose loader searches, too
@@ -48,7 +48,7 @@ def settled(text: str) -> tuple[str, list[str]]:
             continue
         home = _closed(model, _near(model, home, STARTS if description.platform_link else 1))
         gap = float(np.abs(model.closure(home)[0]).max())
-        if EXACT < gap < SINGLE and (found := _settled(model, home, members)) is not None:
+        if AGREE < gap < SINGLE and (found := _settled(model, home, members)) is not None:
             gaps.append(gap * model.length)
             moves.append(max(float(np.abs(frame[:3, 3]).max()) for frame in found.values()))
             for (kind, name), frame in found.items():
@@ -111,7 +111,7 @@ def _settled(model: ClosureModel, home: Array, members: Collection[str]) -> dict
             rows.append(left[:, held:].T @ J[:, columns])
             gaps.append(left[:, held:].T @ gap)
         worst = float(np.abs(np.concatenate(gaps)).max(initial=0.0))
-        if worst < 0.01 * EXACT:
+        if worst < EXACT:
             break
         change = np.linalg.lstsq(np.concatenate(rows), -np.concatenate(gaps), rcond=SINGLE)[0].reshape(-1, 6)
         for (key, frame), twist in zip(moved.items(), change, strict=True):

@@ -70,6 +70,9 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
         raise DescriptionError(label, str(error), "correct the YAML at that line") from error
     if not isinstance(content, dict) or not content.keys() & KEYS:
         raise DescriptionError(label, "it defines no loop", f"write {' or '.join(sorted(KEYS))}, or give the URDF file")
+    if "version" in content:
+        problem = f"version {content['version']!r} is not known"
+        raise DescriptionError(label, problem, "leave it out: this format has no versions")
     unknown = [str(key) for key in content if key not in KEYS | OTHER_KEYS]
     if odd := [key for key in unknown if key.endswith("_loops") or "coupl" in key]:
         remedy = "this format has pin_loops and ball_loops; write <loop> or <coupling> in URDF+ (pkm convert)"

@@ -39,14 +39,22 @@ class Row:
     rates: dict[str, Number]
 
 
-def loop_rows(model: ClosureModel, loop: Loop, position: Position) -> list[Row]:
-    """The equations of a loop, 6 - dof of the cut joint."""
+def loop_sides(model: ClosureModel, loop: Loop, position: Position) -> Iterator[Side]:
+    """Both ends of a loop, `placed` from where its two sides part."""
     ways = [path_from_base(model.joints, link) for link in (loop.predecessor, loop.successor)]
     shared = next((n for n, (one, two) in enumerate(zip(*ways, strict=False)) if one is not two), min(map(len, ways)))
-    (R, p, before), (S, q, after) = (
-        placed(model, way[shared:], frame, position)
-        for way, frame in zip(ways, (loop.predecessor_frame, loop.successor_frame), strict=True)
-    )
+    for way, frame in zip(ways, (loop.predecessor_frame, loop.successor_frame), strict=True):
+        yield placed(model, way[shared:], frame, position)
+
+
+def loop_rows(model: ClosureModel, loop: Loop, position: Position) -> list[Row]:
+    """The equations of a loop, 6 - dof of the cut joint."""
+    return rows_between(loop, *loop_sides(model, loop, position))
+
+
+def rows_between(loop: Loop, one: Side, other: Side) -> list[Row]:
+    """The equations of a loop whose sides move by some screws."""
+    (R, p, before), (S, q, after) = one, other
     if loop.type is LoopType.SPHERICAL:
         return _rows(q - p, [(-1, before, p), (1, after, q)], np.eye(3).astype(object))
     back = R.T
@@ -83,6 +91,34 @@ class Screw:
     axis: Vector
     point: Vector
 
+    def turns(self) -> Vector:
+        """Angular velocity (3,) at unit rate."""
+        return np.zeros(3, dtype=object) if self.slides else self.axis
+
+    def moves(self, point: Vector) -> Vector:
+        """Velocity (3,) of a point (3,) at unit rate."""
+        return self.axis if self.slides else np.cross(self.axis, point - self.point)
+
+
+@dataclass
+class Twist:
+    """What all coordinates do to the end of a side together."""
+
+    turning: Vector
+    sliding: Vector
+    name, factor = "", 1.0
+
+    def turns(self) -> Vector:
+        """Angular velocity (3,)."""
+        return self.turning
+
+    def moves(self, point: Vector) -> Vector:
+        """Velocity (3,) of the end."""
+        return self.sliding
+
+
+Side = tuple[Any, Vector, Sequence[Screw | Twist]]  # of a loop: rotation (3, 3) and point (3,) of its end, and screws
+
 
 def placed(
     model: ClosureModel, way: tuple[Joint, ...], end: Array, position: Position
@@ -106,6 +142,23 @@ def placed(
     return *_then(R, p, end, model.length), screws
 
 
+def moving(
+    R: Any, p: Vector, screws: Sequence[Screw], speeds: Mapping[str, Number]
+) -> tuple[Twist, list[tuple[Vector, Vector]]]:
+    """The end's twist while joints move at `speeds`; axes, points and columns of R, and how fast they change."""
+    turning, sliding, before = (np.zeros(3, dtype=object) for _ in range(3))
+    changes = []
+    for screw in screws:
+        sliding = sliding + np.cross(turning, screw.point - before)
+        before = screw.point
+        changes += [(screw.axis, np.cross(turning, screw.axis)), (screw.point, sliding)]
+        moved = np.array([screw.factor * speeds.get(screw.name, 0.0) * x for x in screw.axis], dtype=object)
+        turning, sliding = (turning, sliding + moved) if screw.slides else (turning + moved, sliding)
+    sliding = sliding + np.cross(turning, p - before)
+    changes += [(p, sliding), *((column, np.cross(turning, column)) for column in R.T)]
+    return Twist(turning, sliding), changes
+
+
 def rotation(freedom: Freedom, c: Number, s: Number) -> Any:
     """Rotation (3, 3) about the axis of a freedom by an angle of cosine c and sine s."""
     a = [float(x) for x in _clean(freedom.axis)]
@@ -124,15 +177,14 @@ def _clean(values: Array) -> Any:
     return np.where(np.abs(values - rounded) < NOTHING, rounded, values).astype(object)
 
 
-def _rows(gap: Vector, sides: list[tuple[int, list[Screw], Vector]], back: Any, turning: bool = False) -> list[Row]:
+def _rows(
+    gap: Vector, sides: list[tuple[int, Sequence[Screw | Twist], Vector]], back: Any, turning: bool = False
+) -> list[Row]:
     """Three equations: `gap` (3,), and velocities of one side less the other turned `back`, of points or `turning`."""
     rows = [Row(one, {}) for one in gap]
     for sign, screws, point in sides:
         for screw in screws:
-            if turning:
-                moved = np.zeros(3, dtype=object) if screw.slides else screw.axis
-            else:
-                moved = screw.axis if screw.slides else np.cross(screw.axis, point - screw.point)
+            moved = screw.turns() if turning else screw.moves(point)
             for row, value in zip(rows, back @ moved, strict=True):
                 row.rates[screw.name] = row.rates.get(screw.name, 0.0) + sign * screw.factor * value
     return rows

@@ -7,7 +7,7 @@ position over the length and 0); then, where they are asked for, rates (n,) of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
@@ -15,15 +15,25 @@ from typing import Any
 import numpy as np
 
 from pkm_description.graph import path_from_base
-from pkm_description.mechanism import Array, Inertial
+from pkm_description.mechanism import Array, Coupling, Inertial, Loop
 from pkm_kinematics.kernels.regularity import factorise, least_norm, nearest, orientation
-from pkm_kinematics.linkage.loop_system import Block, LoopSystem, Row, dot, placed
+from pkm_kinematics.linkage.loop_system import (
+    Block,
+    LoopSystem,
+    Row,
+    Side,
+    dot,
+    loop_sides,
+    moving,
+    placed,
+    rows_between,
+)
 from pkm_runtime.codegen import Recording, Tape, trace
 from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 Table = dict[str, list[Number]]  # rates of a joint by name, per rate of each input
-CHORDS = 2  # further steps with the derivatives of the second, for many states at once
+CHORDS = 1  # further steps with the derivatives of the second, for many states at once
 STEPS = 2  # of Newton's method in a recording: the second squares what the first left
 
 
@@ -172,7 +182,7 @@ class Recorder:
         return K, dK
 
     def seeds(self, v: Mapping[str, Number]) -> dict[int, Number]:
-        """Rates of the input numbers while joints move at dimensionless speeds `v`."""
+        """Rates of the input numbers, and of all axes and points, while joints move at dimensionless speeds `v`."""
         seeds: dict[int, Number] = {}
         for name, q in self.q.items():
             seeds[q.number] = v[name] * self.unit(name)
@@ -181,7 +191,16 @@ class Recorder:
                 seeds[c.number] = v[name]
             else:
                 seeds[c.number], seeds[s.number] = -(s * v[name]), c * v[name]
+        for loop in self.system.ties:
+            for side in () if isinstance(loop, Coupling) else self._sides(loop):
+                for numbers, rates in moving(*side, v)[1]:
+                    for x, rate in zip(numbers, rates, strict=True):
+                        if isinstance(x, Term):
+                            seeds.setdefault(x.number, rate)
         return seeds
+
+    def _sides(self, loop: Loop) -> Iterator[Side]:
+        return loop_sides(self.system.model, loop, self.position)
 
     def changing(self, block: Block, seeds: Mapping[int, Number]) -> tuple[list[Row], list[dict[str, Number]]]:
         """The equations of a block, and how fast their derivatives change."""
@@ -189,6 +208,19 @@ class Recorder:
         pairs = [(row, name) for row in rows for name in row.rates]
         flat = iter(rates_of(self.tape, [row.rates[name] for row, name in pairs], seeds))
         return rows, [{name: next(flat) for name in row.rates} for row in rows]
+
+    def bias(self, block: Block, v: Mapping[str, Number], seeds: Mapping[int, Number]) -> list[Number]:
+        """Accelerations of the equations of a block while joints move at constant dimensionless speeds `v`."""
+        found: dict[tuple[int, int], Number] = {}
+        for k in block.loops:
+            loop = self.system.ties[k]
+            if isinstance(loop, Coupling):
+                found[k, 0] = _along(Row(*loop.at(self.angle, self.unit)).rates, v)
+                continue
+            sides = [(R, p, [moving(R, p, screws, v)[0]]) for R, p, screws in self._sides(loop)]
+            found |= {(k, n): row.rates[""] for n, row in enumerate(rows_between(loop, *sides))}
+        constant = {x.number: 0.0 for x in v.values() if isinstance(x, Term)}
+        return rates_of(self.tape, [found[one] for one in block.equations], {**seeds, **constant})
 
     def gap(self) -> Number:
         """The largest gap of any loop, dimensionless, of equations that repeat others, too."""
@@ -271,8 +303,8 @@ def record_motion(system: LoopSystem) -> Recording:
             table |= zip(block.joints, factors[block].solve([-x for x in known]), strict=True)
     seeds = r.seeds(speeds)
     for block in system.blocks:
-        rows, changes = r.changing(block, seeds)
-        known = [_along(row.rates, more) + _along(change, speeds) for row, change in zip(rows, changes, strict=True)]
+        changes = r.bias(block, speeds, seeds)
+        known = [_along(row.rates, more) + change for row, change in zip(r.rows(block), changes, strict=True)]
         more |= zip(block.joints, factors[block].solve([-x for x in known]), strict=True)
     for name, x in corrections.items():
         r._move(name, x)

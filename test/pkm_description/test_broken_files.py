@@ -76,6 +76,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "write the macro above",
     ),
     "no robot": (lambda: "<world/>", "URDF text", "<world>", "<robot"),
+    "version of MJCF": (lambda: '<mujoco version="9"/>', "<mujoco>", "version '9' is not known", "leave it out"),
     "no version": (lambda: "<sdf/>", "<sdf>", "version", "1.4"),
     "no links": (lambda: '<robot><pkm base_link="a" platform_link="b"/></robot>', "<robot>", "no links", "<link>"),
     "no loop": (

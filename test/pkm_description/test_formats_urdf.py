@@ -150,6 +150,7 @@ def test_bodies_without_a_mass_are_told():
         (YAMLS["pin_loops"] + YAMLS["pin_loops"].partition("\n")[2], "two loops have this name"),
         ("closed_loop: [[a, b]]\ntype: []\n", "unknown form"),
         ("closed_loop: [[a, b]]\ntype: ['3d']\n", "no body 'a'"),
+        (YAMLS["pin_loops"] + "version: 99\n", "version 99 is not known; leave it out"),
         (YAMLS["pin_loops"] + "weld_loops: []\ncouplings: []\n", "weld_loops, couplings is not known; this format has"),
     ],
 )
