@@ -39,7 +39,7 @@ class Row:
     rates: dict[str, Number]
 
 
-def loop_sides(model: ClosureModel, loop: Loop, position: Position) -> Iterator[Side]:
+def loop_sides(model: ClosureModel, loop: Loop, position: Position) -> Iterator[PlacedSide]:
     """Both ends of a loop, `placed` from where its two sides part."""
     ways = [path_from_base(model.joints, link) for link in (loop.predecessor, loop.successor)]
     shared = next((n for n, (one, two) in enumerate(zip(*ways, strict=False)) if one is not two), min(map(len, ways)))
@@ -117,12 +117,11 @@ class Twist:
         return self.sliding
 
 
+PlacedSide = tuple[Any, Vector, list[Screw]]
 Side = tuple[Any, Vector, Sequence[Screw | Twist]]  # of a loop: rotation (3, 3) and point (3,) of its end, and screws
 
 
-def placed(
-    model: ClosureModel, way: tuple[Joint, ...], end: Array, position: Position
-) -> tuple[Any, Vector, list[Screw]]:
+def placed(model: ClosureModel, way: tuple[Joint, ...], end: Array, position: Position) -> PlacedSide:
     """Rotation (3, 3) and point (3,) of a frame on the last link of a way, and the screws of its joints."""
     R, p = np.eye(3).astype(object), np.zeros(3, dtype=object)
     screws = []

@@ -20,8 +20,8 @@ from pkm_kinematics.kernels.regularity import factorise, least_norm, nearest, or
 from pkm_kinematics.linkage.loop_system import (
     Block,
     LoopSystem,
+    PlacedSide,
     Row,
-    Side,
     dot,
     loop_sides,
     moving,
@@ -199,7 +199,7 @@ class Recorder:
                             seeds.setdefault(x.number, rate)
         return seeds
 
-    def _sides(self, loop: Loop) -> Iterator[Side]:
+    def _sides(self, loop: Loop) -> Iterator[PlacedSide]:
         return loop_sides(self.system.model, loop, self.position)
 
     def changing(self, block: Block, seeds: Mapping[int, Number]) -> tuple[list[Row], list[dict[str, Number]]]:
