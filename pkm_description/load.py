@@ -9,11 +9,12 @@ import os
 import re
 import shlex
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats import FORMATS, PARTS, USD, USD_HEAD, YAML
+from pkm_description.formats import DOUBT, FORMATS, PARTS, USD, USD_HEAD, YAML
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.mechanism import Mechanism
@@ -50,18 +51,18 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
         from pkm_description.corrections import corrected_from_file  # late: few need it
 
         return corrected_from_file(load_mechanism(source, arguments), corrections)
-    text, origin = expand(source, arguments)
-    if not origin:
-        return mechanism_from_urdf(text)
-    mechanism = find_mechanism(text, origin)
+    text, origin, notes = expand_told(source, arguments)
+    mechanism = find_mechanism(text, origin) if origin else None
     if mechanism is None:
         try:
             mechanism = mechanism_from_urdf(text, origin)
         except DescriptionError as error:
-            if Path(origin).suffix in (".urdf", ".xacro"):
-                raise
-            raise error.of_file(f"{origin}, as URDF+ (pkm convert)") from error.__cause__
-        keep_mechanism(mechanism)
+            told = _doubting(error, notes)
+            if not origin or Path(origin).suffix in (".urdf", ".xacro"):
+                raise told from error.__cause__
+            raise told.of_file(f"{origin}, as URDF+ (pkm convert)") from error.__cause__
+        if origin:
+            keep_mechanism(mechanism)
     return mechanism
 
 
@@ -161,16 +162,21 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     `DescriptionError`, for a loop that does not close with how far it stays open.
     """
     arguments = dict(xacro_args or {})
-    text, origin = expand(source, {"platform": "", **arguments})  # it is heard where a file names none
+    text, origin, notes = expand_told(source, {"platform": "", **arguments})  # it is heard where a file names none
     try:
         description = urdf_plus.parse(text, origin, tree=True)
         if not description.platform_link:
-            return tree_of(description, origin, text)
+            return replace(tree_of(description, origin, text), notes=tuple(notes))
     except DescriptionError as error:
-        if not origin:
-            raise
-        raise error.of_file(origin) from error.__cause__
-    return tree_of_robot(load_mechanism(source, arguments), origin)
+        told = _doubting(error, notes)
+        raise (told.of_file(origin) if origin else told) from error.__cause__
+    return replace(tree_of_robot(load_mechanism(source, arguments), origin), notes=tuple(notes))
+
+
+def _doubting(error: DescriptionError, notes: Sequence[str]) -> DescriptionError:
+    """An error about a robot of another tool's file, with what is doubtful in its loops."""
+    doubts = [one.removeprefix(DOUBT) for one in notes if one.startswith(DOUBT)]
+    return DescriptionError(error.element, "; ".join([error.problem, *doubts]), error.remedy) if doubts else error
 
 
 def digest_of(mechanism: Mechanism) -> str:

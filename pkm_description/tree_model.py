@@ -66,6 +66,7 @@ class TreeModel(Describable):
     springs: tuple[Spring, ...] = ()  # between links
     platform_link: str = ""  # where the file names one
     couplings: tuple[Coupling, ...] = ()
+    notes: tuple[str, ...] = ()  # what of another tool's file was not taken
 
     def _summary(self) -> str:
         serial = len(self.joint_named) - sum(len(one.joints) for one in self.clusters)

@@ -74,7 +74,7 @@ class Connection:
     """A joint of a `kind` in `FREEDOMS`, `LOOSE` (which closes a loop) or `FLOATS` (of a floating body).
 
     `axis` (3,) and a universal joint's `axis2` are in the joint's frame. `drawn` is its position in the drawing, which
-    is home; one that is `driven` is never cut.
+    is home; one that is `driven` is never cut. `doubt` is said where the loop does not close or locks.
     """
 
     name: str
@@ -95,6 +95,7 @@ class Connection:
     drawn: float = 0.0
     driven: bool = False
     closes: bool = False  # the file takes it for the joint that closes a loop
+    doubt: str = ""
 
 
 @dataclass
@@ -102,7 +103,7 @@ class Assembly:
     """Bodies by name and joints, and command interfaces by driven joint; a tree, several platforms or none are welcome.
 
     `notes` are sentences about what could not be said. `from_home`: positions count from the drawing, and the remark
-    says what they are there.
+    says what they are there. `starts`: loops need not close as drawn, where the search for home starts.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Assembly:
     base: str = ""  # where the file says which body is fixed
     remark: ET.Element | None = None
     from_home: bool = False
+    starts: bool = False
     notes: list[str] = field(default_factory=list)
 
     def add_chain(self, joint: Joint, values: Array) -> None:
@@ -148,6 +150,7 @@ class Assembly:
         parent: tuple[str, Array],
         child: tuple[str, Array],
         axes: tuple[Array, Array | None] | None = None,
+        doubt: str = "",
     ) -> None:
         """Close a loop between frames of two bodies; `axes` (3,) in each, the second parallel as drawn if None."""
         kind, label = OTHER_WORDS.get(kind, kind), f'<joint name="{name}">'
@@ -163,7 +166,7 @@ class Assembly:
         if axes is None and kind not in ("spherical", "fixed"):
             raise DescriptionError(label, f"a {kind} loop needs an axis", "write the axis in both frames")
         turn = (self.bodies[two].pose @ second)[:3, :3].T @ (self.bodies[one].pose @ first)[:3, :3]
-        joint = Connection(self._unused(name), kind, one, two, first, second, closes=True)
+        joint = Connection(self._unused(name), kind, one, two, first, second, closes=True, doubt=doubt)
         if kind in ("spherical", "universal"):  # turned as drawn
             joint.first = first @ transform(np.zeros(3), turn.T)
         if axes is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pkm_description.command_options import add_output, add_robot, write_output, wrong
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats import USD, YAML
+from pkm_description.formats import DOUBT, USD, YAML
 from pkm_description.formats.bodies_and_joints import REMARKED, left_out_of, named, weak_passive_joints
 from pkm_description.formats.mjcf_export import export_mjcf, gap_in_mujoco
 from pkm_description.formats.sdf import to_sdf
@@ -22,7 +22,7 @@ from pkm_description.load import expand_told, load_mechanism, load_model, xacro_
 from pkm_description.mechanism import Mechanism
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.unit_slips import suspects
-from pkm_description.urdf.urdf_plus import is_tree, parse
+from pkm_description.urdf.urdf_plus import is_tree, parse, unread
 from pkm_description.urdf.visuals import visuals_of
 from pkm_description.urdf.xml_text import read_xml
 from pkm_runtime.describable import counted
@@ -104,7 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text, notes = OF_BALLS[given.to](mechanism, ("spherical",))
         else:
             text, notes = WRITERS[given.to](mechanism)
-        notes = notes_of_reading + _units(mechanism) + [f"in the {given.to} file: {note}" for note in notes]
+        notes = (
+            [one for one in notes_of_reading if not one.startswith(DOUBT)]
+            + _units(mechanism)
+            + [f"in the {given.to} file: {note}" for note in notes]
+        )
         if given.to == "usd" and given.output:
             write_usd(text, given.output)
         else:
@@ -133,10 +137,11 @@ def _loaded(file: str, named: dict[str, str]) -> tuple[Robot, list[str]]:
 
 
 def _units(mechanism: Robot) -> list[str]:
-    """A sentence for each unit other than SI that numbers of the file look like, with the first such number."""
+    """What nobody reads, and each unit other than SI that numbers of the file look like, with the first of them."""
     text, file = mechanism.urdf, mechanism.source
-    found = suspects(parse(text, file, tree=True), read_xml(text, file))
-    return [
+    root = read_xml(text, file)
+    found = suspects(parse(text, file, tree=True), root)
+    return unread(root) + [
         f"{one.about}: {one.value:.4g} looks like {one.slip.value}; write {one.slip.si}"
         for one in {one.slip: one for one in reversed(found)}.values()
     ]

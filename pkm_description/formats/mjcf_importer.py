@@ -59,6 +59,7 @@ class _Reader:
         self.assembly.bodies[WORLD] = Body(WORLD, np.eye(4))
         self.weighted = {body.parent for body in model.bodies if not body.joints and body.mass}  # by what is welded on
         self.positions = None if model.home is None else list(model.home)
+        self.assembly.starts = model.home is not None
         self.references: dict[str, float] = {}  # of hinges and slides, from which equalities count
         for body in model.bodies:
             self._body(body)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pkm_description.description_error import DescriptionError
+from pkm_description.description_error import DescriptionError, or_near
 from pkm_description.mechanism import Array, Coupling, Spring
 from pkm_description.rotations import inverse_transform, rotation_about, transform, transform_from_wxyz
 from pkm_description.urdf.elements import numbers_of
@@ -19,6 +19,12 @@ WORLD = "world"
 REMARK = "pkm"  # name of the <text> in <custom> that has what MJCF has no word for
 # What only MuJoCo's compiler resolves.
 COMPILED_TAGS = ("include", "frame", "replicate", "attach", "composite", "flexcomp", "asset/model")
+# What a plain file may have; MuJoCo refuses others, and so do we: a misspelled one would go unnoticed.
+SECTIONS = ("compiler", "option", "size", "statistic", "default", "custom", "asset", "visual", "worldbody", "contact",
+            "equality", "tendon", "actuator", "sensor", "keyframe", "extension", "deformable")  # fmt: skip
+IN_BODY = ("body", "joint", "freejoint", "inertial", "geom", "site", "camera", "light", "plugin")
+OF_EQUALITY = ("name", "active", "solref", "solimp", "body1", "body2", "site1", "site2", "anchor", "relpose",
+               "torquescale", "joint1", "joint2", "tendon1", "tendon2", "polycoef")  # fmt: skip
 LARGEST = 1e18  # of any number
 SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}  # numbers that the size of a geom has
 INTERFACES = {"motor": "effort", "general": "effort", "position": "position", "velocity": "velocity"}
@@ -124,6 +130,7 @@ class _Reader:
         for element in root.iter():
             if "class" in element.attrib or "childclass" in element.attrib:
                 raise NeedsCompilerError("classes of defaults")
+        _refuse_unknown(root)
         compiler = root.find("compiler")
         settings: Mapping[str, str] = {} if compiler is None else compiler.attrib
         self.degrees = settings.get("angle", "degree") == "degree"
@@ -341,6 +348,22 @@ class _Reader:
         span = given.get("forcerange") or (given.get("ctrlrange") if INTERFACES[element.tag] == "effort" else None)
         limit = abs(gear) * max(abs(v) for v in _numbers(span, 2, label)) if span else np.inf
         self.model.actuators.append(MjcfActuator(given["joint"], INTERFACES[element.tag], float(limit) or np.inf))
+
+
+def _refuse_unknown(root: ET.Element) -> None:
+    """Refuse elements, and attributes of equalities, that MJCF does not have."""
+    parents = [(root, SECTIONS), *((body, IN_BODY) for tag in ("worldbody", "body") for body in root.iter(tag))]
+    for parent, known in parents:
+        for child in parent:
+            if child.tag not in known:
+                label = f"<{parent.tag}> <{child.tag}>"
+                raise DescriptionError(label, "there is no such element", or_near(str(child.tag), known, "remove it"))
+    for element in (one for tag in ("connect", "weld", "joint", "tendon") for one in root.findall(f"equality/{tag}")):
+        for name in element.attrib:
+            if name not in OF_EQUALITY:
+                label = f'<{element.tag} name="{element.get("name", "")}">'
+                problem = f"there is no attribute {name!r}"
+                raise DescriptionError(label, problem, or_near(name, OF_EQUALITY, "remove it"))
 
 
 def visual_of(body: str, kind: str, size: Sequence[float], frame: Array, rgba: Iterable[float]) -> Visual:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pkm_description.description_error import DescriptionError
+from pkm_description.description_error import DescriptionError, refuse_near
 from pkm_description.formats.bodies_and_joints import (
     FLOATS,
     FREEDOMS,
@@ -39,6 +39,17 @@ LONGEST = 300  # frames, each relative to the next
 ROUNDED = 1e-4  # m and rad, of a loop as drawn
 ENDLESS = 1e15  # limits beyond it are none: SDF writes 1e16
 READ = {"link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable", "enable_wind", "plugin"}
+PARTS = {  # elements that are read, by the one around them: a misspelled one would go unnoticed
+    "model": READ,
+    "link": {"pose", "inertial", "visual", "collision"},
+    "inertial": {"pose", "mass", "inertia"},
+    "inertia": set(SIX),
+    "joint": {"parent", "child", "pose", "axis", "axis2"},
+    "axis": {"xyz", "limit", "dynamics", "mimic"},
+    "axis2": {"xyz", "limit", "dynamics", "mimic"},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction", "spring_stiffness", "spring_reference"},
+}
 NAMESPACE = "pkm"  # of our own element; libsdformat keeps elements with a prefix and does not read them
 TYPES = {"spherical": "ball"}
 
@@ -63,6 +74,7 @@ def read_joints(elements: list[ET.Element], assembly: Assembly) -> None:
     reader.poses |= {body.name: body.pose for body in assembly.bodies.values()}
     reader.elements = {element.get("name", ""): element for element in elements}
     for element in elements:
+        _refuse_misspelled(element, f'<joint name="{element.get("name", "")}">')
         reader.joint(element)
 
 
@@ -88,6 +100,7 @@ class _Reader:
                     problem = "the name is used twice" if name else "it has no name"
                     raise DescriptionError(f'<{tag} name="{name}">', problem, "give each its own name")
                 self.elements[name] = element
+        _refuse_misspelled(model, label)
         gravity = root.find("world/gravity")
         if gravity is not None:
             self.assembly.gravity = _numbers(gravity, 3, "<gravity>")
@@ -226,6 +239,8 @@ class _Reader:
         child = pose_of_body(self.assembly.bodies, ends[1])
         second = np.linalg.inv(child) @ pose
         joint = Connection(name, kind, ends[0], ends[1], np.eye(4), second)
+        if element.find("pose") is None:
+            joint.doubt = f"it has no <pose>, and so is where the frame of {ends[1]} is"
         joint.first = parent_frame_as_drawn(self.assembly.bodies, joint)
         own = element.find("{urn:pkm}pose_in_parent")
         if own is not None and np.abs((exact := self._frame(own, label)) - joint.first).max() < ROUNDED:
@@ -295,6 +310,15 @@ class _Reader:
                     if name in joints:
                         self.assembly.drives[name] = "effort"
             self.assembly.notes.append(f"not read: <plugin> {plugin.get('name', '')}")
+
+
+def _refuse_misspelled(element: ET.Element, label: str) -> None:
+    """Refuse elements whose name is nearly one that is read."""
+    for child in element:
+        tag, name = str(child.tag), child.get("name")
+        refuse_near(tag, PARTS[element.tag], label)
+        if tag in PARTS:
+            _refuse_misspelled(child, f'<{tag} name="{name}">' if name else f"{label} <{tag}>")
 
 
 def _text(element: ET.Element, tag: str, label: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.formats import PARTS
+from pkm_description.formats import DOUBT, PARTS
 from pkm_description.formats.bodies_and_joints import (
     TURNING,
     WORLD,
@@ -31,9 +31,11 @@ from pkm_description.joint_geometry import position_at
 from pkm_description.mechanism import Array, Joint, JointType, Limits, Spring
 from pkm_description.rotations import inverse_transform
 from pkm_description.urdf import elements
+from pkm_description.urdf.unit_slips import LARGE
 from pkm_description.urdf.xml_text import append, append_home, row
 
 OPEN = 1e-6  # m, a gap that is told
+WIDE_OPEN = 1e-3  # of the robot's size, a gap as drawn that is a mistake: lengths, or which end is whose
 MEETING = ("spherical", "revolute", "continuous", "universal", "fixed")  # whose ends coincide
 SEVERAL = ("planar", "floating")  # kinds of joints with several freedoms, kept as they are
 SAME = 1e-12  # m and rad: frames that are the same
@@ -109,6 +111,7 @@ class _Tree:
                     joint.limits.velocity, joint.limits.effort,
                 )  # fmt: skip
             joint.first = joint.first @ inverse_transform(motion(joint, joint.drawn))
+        self.assembly.starts |= bool(home)
         chain = [] if given.get("platform") else [elements.joint_of(e) for e in self.remark.findall("joint")]
         between = {joint.child for joint in chain}
         for element in self.remark.findall("link"):
@@ -212,13 +215,18 @@ class _Tree:
             self.assembly.notes.append(
                 f"not read: limits, damping, friction and springs of joints at which loops are cut, {', '.join(lost)}"
             )
+        frames = [frame for joint in self.assembly.joints for frame in (joint.first, joint.second)]
+        size = max(float(np.linalg.norm(frame[:3, 3])) for frame in frames)
         for joint in self.cut:
             ends = (self.bodies[joint.parent].pose @ joint.first, self.bodies[joint.child].pose @ joint.second)
             gap = float(np.linalg.norm(ends[1][:3, 3] - ends[0][:3, 3]))
+            if joint.kind in MEETING and gap > WIDE_OPEN * size and not self.assembly.starts:
+                raise self._wide_open(joint, gap)
             if joint.kind in MEETING and gap > OPEN:
                 self.assembly.notes.append(
                     f"in the file the ends of {joint.name} are {gap:.3g} m apart: the loop is closed from there"
                 )
+        self.assembly.notes += [f"{DOUBT}{joint.name}: {joint.doubt}" for joint in self.cut if joint.doubt]
         if self.cut:
             self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
         lost = [joint.name for joint in self.assembly.joints if joint.armature and not joint.driven]
@@ -230,6 +238,16 @@ class _Tree:
         self._control()
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
+
+    def _wide_open(self, joint: Connection, gap: float) -> DescriptionError:
+        """An error for a loop that is far from closed as drawn."""
+        problem = f"its ends, on {joint.parent} and on {joint.child}, are {gap:.3g} m apart as drawn"
+        problem += f"; {joint.doubt}" if joint.doubt else ""
+        remedy = "correct its origins, or say where its joints stand when it closes (URDF <pkm><home>, MJCF <key>)"
+        far = max(float(np.linalg.norm(frame[:3, 3])) for frame in (joint.first, joint.second))
+        if far > LARGE:
+            remedy = f"write m, {far:.4g} looks like mm; else {remedy}"
+        return DescriptionError(f'<joint name="{joint.name}">', problem, remedy)
 
     def _link(self, body: Body) -> None:
         link = append(self.root, "link", name=body.name)

@@ -104,8 +104,9 @@ def read_loops_file(path: Path, text: str, expanded: Callable[[Path], str]) -> A
 class _Reader:
     def __init__(self, root: ET.Element, source: str) -> None:
         urdf_plus.check_version(root)
+        urdf_plus.refuse_misspelled(root)
         self.root = root
-        self.assembly = Assembly(root.get("name") or "robot")
+        self.assembly = Assembly(root.get("name") or "robot", notes=urdf_plus.unread(root))
         for element in root.findall("link"):
             link = elements.link_of(element, False)
             self.assembly.bodies[link.name] = Body(link.name, np.eye(4), link.inertial)
@@ -125,6 +126,7 @@ class _Reader:
         else:
             self._tell_massless()
         home = {e.get("name", ""): float(e.get("position", "0")) for e in root.iterfind("pkm/home/joint")}
+        self.assembly.starts = bool(home) or root.find("loop") is not None  # ours are searched for
         for joint in self.assembly.joints:
             joint.drawn = home.get(joint.name, joint.drawn)
         for element in root.findall("transmission/joint"):
@@ -174,6 +176,8 @@ class _Reader:
             joint = near[0]
             waiting = [one for one in waiting if one is not joint]
             joint.closes = joint.child in placed
+            if joint.closes:
+                joint.doubt = f"{joint.child} has two parents, {joint.parent} and another, which must agree where it is"
             if not joint.closes:
                 bodies[joint.child].pose = bodies[joint.parent].pose @ joint.first
             placed.add(joint.child)
@@ -190,6 +194,9 @@ class _Reader:
             raise DescriptionError(
                 label, "it does not name two links", "write <parent link=.../> and <child link=.../>"
             )
+        origins = ("parent_origin", "child_origin") if frames is not ends else ()
+        lacking = [f"<{tag}>" for tag in origins if element.find(tag) is None]
+        doubt = f"it has no {' and no '.join(lacking)}" if lacking else ""
         (one, first), (two, second) = (
             (end.get("link", ""), elements.pose_of(frame, label)) for end, frame in zip(ends, frames, strict=True)
         )
@@ -201,7 +208,7 @@ class _Reader:
             if axis is not None and single.get("frame") == "parent":  # of the link
                 axis = np.asarray(first[:3, :3].T @ axis)
         kind = element.get("type", "").removesuffix("_joint")
-        self.assembly.close(name, kind, (one, first), (two, second), None if axis is None else (axis, axis2))
+        self.assembly.close(name, kind, (one, first), (two, second), None if axis is None else (axis, axis2), doubt)
 
 
 def _or_empty(element: ET.Element | None) -> ET.Element:
@@ -221,6 +228,7 @@ def _joint_of(element: ET.Element) -> Connection:
 
 def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
     assembly = reader.assembly
+    assembly.starts = True  # these files say nowhere where their loops close
     base = inverse_transform(assembly.bodies[assembly.base].pose)
     for n, one in enumerate(content.get("closures") or (), 1):
         first, second = one["link_a"], one["link_b"]

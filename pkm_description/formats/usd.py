@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pkm_description.description_error import DescriptionError
+from pkm_description.description_error import DescriptionError, refuse_near
 from pkm_description.formats import USD_HEAD
 from pkm_description.formats.bodies_and_joints import (
     FLOATS,
@@ -127,6 +127,11 @@ class _Reader:
         found = [
             prim for prim in prims if str(prim.GetTypeName()).startswith("Physics") and "Joint" in prim.GetTypeName()
         ]
+        others = {str(prim.GetTypeName()): str(prim.GetPath()) for prim in prims if prim not in found}
+        for kind, place in others.items():
+            refuse_near(kind, KINDS, place, "type")
+        if odd := sorted(kind for kind in others if "Joint" in kind):
+            self.assembly.notes.append(f"not read: prims of type {', '.join(odd)}")
         for prim in found:
             self._joint(prim)
         if any(prim.GetAttribute("newton:jointsAddMobility").Get() for prim in prims):

@@ -8,14 +8,13 @@ tree, closable loops, enough actuators) is checked elsewhere.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from pkm_description.description_error import DescriptionError
+from pkm_description.description_error import DescriptionError, refuse_near
 from pkm_description.graph import check_ends
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import (
@@ -51,13 +50,33 @@ from pkm_description.urdf.xml_text import read_xml
 # loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
 PARTS = {"link": 500, "joint": 500, "loop": 60, "spring": 500, "coupling": 500}
 NAME = 200  # characters of a name, at most
+OTHER_LOOP = (  # of a loop in others' words
+    "parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis", "link1", "link2", "axis",
+)  # fmt: skip
+LOOP_WORDS = ("loop", "constraint", "closure")  # an unknown element called so would close a loop
 # Elements and attributes that may be left out, by the element that has them: a misspelled one would go unnoticed.
 ELEMENTS = {
-    "robot": ("link", "joint", "loop", "spring", "coupling", "pkm", "ros2_control", "transmission", "material"),
+    "robot": (
+        "link",
+        "joint",
+        "loop",
+        "spring",
+        "coupling",
+        "pkm",
+        "ros2_control",
+        "transmission",
+        "material",
+        "gazebo",
+        "sensor",
+        "constraint",
+        "loop_joint",
+    ),
     "link": ("inertial", "visual", "collision", "beam"),
     "inertial": ("origin", "mass", "inertia"),
     "joint": ("origin", "axis", "limit", "dynamics", "mimic", "bearing"),
     "loop": ("axis", "axis2", "bearing"),
+    "constraint": OTHER_LOOP,
+    "loop_joint": OTHER_LOOP,
     "predecessor": ("origin",),
     "successor": ("origin",),
     "pkm": ("home", "redundant"),
@@ -76,7 +95,6 @@ ATTRIBUTES = {
     "redundant": ("follows",),
 }
 PARAMETERS = ("gear_ratio", "gear_correction", "rotor_inertia", "stiffness", "cable_stiffness", "cable_mass")
-NEAR = 0.75  # likeness of names, by difflib: `collision_checking` of others is no `collision`
 
 
 @dataclass
@@ -107,7 +125,7 @@ def parse(text: str, source: str = "", *, tree: bool = False) -> Description:
     A `tree` needs neither `<pkm>` nor a platform, drives or loops; its base is the root link unless it is named.
     """
     root = _root(text, source)
-    _refuse_misspelled(root, "<robot>")
+    refuse_misspelled(root)
     name = root.get("name") or "robot"
     pkm = ET.Element("pkm") if tree and root.find("pkm") is None else _single_pkm(root)
     accept = flag(pkm, "<pkm>", "accept_invalid_inertia")
@@ -175,23 +193,29 @@ def _root(text: str, source: str) -> ET.Element:
     return root
 
 
-def _refuse_misspelled(element: ET.Element, label: str) -> None:
-    """Refuse elements and attributes of our own whose name is nearly one that they may have."""
+def refuse_misspelled(element: ET.Element, label: str = "<robot>") -> None:
+    """Refuse elements and attributes whose name is nearly one that they may have, and loops in unknown words."""
     tag = _tag(element)
     for attribute in element.attrib:
-        _refuse_near(attribute, ATTRIBUTES.get(tag, ()), label, "attribute")
+        refuse_near(attribute, ATTRIBUTES.get(tag, ()), label, "attribute")
     for child in element:
         name = _tag(child)
         inner = f"{'' if tag == 'robot' else label + ' '}<{name}{_quoted_name(child)}>"
-        _refuse_near(name, ELEMENTS.get(tag, ()), label, "element")
+        known = ELEMENTS.get(tag, ())
+        refuse_near(name, known, inner if tag == "robot" else label)
+        if tag == "robot" and name not in known and any(word in name.lower() for word in LOOP_WORDS):
+            raise DescriptionError(inner, f"element {name!r} is not known", "did you mean 'loop_joint'?")
+        if known is OTHER_LOOP and name == "origin":
+            raise DescriptionError(inner, "it is not said of which link", "write <parent_origin> and <child_origin>")
         if name in ELEMENTS or name in ATTRIBUTES:
-            _refuse_misspelled(child, inner)
+            refuse_misspelled(child, inner)
 
 
-def _refuse_near(name: str, known: Sequence[str], label: str, what: str) -> None:
-    near = [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
-    if near:
-        raise DescriptionError(label, f"{what} {name!r} is not known", f"did you mean {near[0]!r}?")
+def unread(root: ET.Element) -> list[str]:
+    """A sentence that names the elements under `<robot>`, and of loops in others' words, that nobody here knows."""
+    parents = [root, *(child for child in root if ELEMENTS.get(_tag(child)) is OTHER_LOOP)]
+    tags = {_tag(child) for parent in parents for child in parent if _tag(child) not in ELEMENTS[_tag(parent)]}
+    return [f"not read: {', '.join(f'<{tag}>' for tag in sorted(tags))}"] if tags else []
 
 
 def _quoted_name(element: ET.Element) -> str:
@@ -281,7 +305,7 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
             _check_can_be_driven(joints[name], commands, label)
             parameters = {e.get("name"): (e.text or "").strip() for e in element.findall("param")}
             for parameter in parameters:
-                _refuse_near(parameter or "", PARAMETERS, label, "parameter")
+                refuse_near(parameter or "", PARAMETERS, label, "parameter")
             drives[name] = Drive(
                 command_interfaces=commands,
                 state_interfaces=tuple(e.get("name", "") for e in states) or ("position", "velocity"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_dynamics.transmission.transmission import Transmission
-from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SOLVED
+from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SHORTEST, SOLVED, TRIES
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.linkage.recorded_linkage import record_lean, state_at
 from pkm_runtime.codegen.c_code import CCode, Part, harmless, identifier, quoted
@@ -23,7 +23,7 @@ HEADER = """\
 
 #define {NAME}_JOINTS {n}
 #define {NAME}_ACTUATORS {m}
-#define {NAME}_STATE {states}
+#define {NAME}_STATE {whole}
 
 enum {{ {NAME}_OK = 0, {NAME}_FOLDED = 3, {NAME}_INVALID = 5, {NAME}_TOO_FAR = 8 }};
 
@@ -36,7 +36,10 @@ void {name}_home(double state[{NAME}_STATE]);
 
 /* Positions of the actuators for positions of the joints, and efforts of the actuators that make efforts at the joints.
    `state` is where the linkage was, and is led on; `margin` (may be NULL) nears zero before the linkage folds.
-   {NAME}_TOO_FAR: the joints are too far from where they were at the last call, or beyond a fold.
+   A way too long for one step is gone in up to {parts} equal parts: {tries} steps of {corrections} corrections at most.
+   Where no straight way leads on from `state`, one from home is tried, in as many.
+   {NAME}_TOO_FAR: neither arrives. The joints are beyond a fold, or farther from both than {parts} parts lead. The next
+   call whose joints are in reach works again, without {name}_home.
    {NAME}_INVALID: what is given is not finite, or the efforts overflow.
    With any status but {NAME}_OK actuators and efforts are NaN, and so is the margin where it is not known. After
    {NAME}_TOO_FAR and numbers that are not finite `state` stays as it was. */
@@ -72,54 +75,95 @@ static int lead(const double joint[N], const double was[S], const double effort[
     return 0;
 }}
 
-void {name}_home(double state[S])
+void {name}_home(double state[S + N]) /* the linkage, then the joints */
 {{
     static const double home[S] = {{
         {home}
     }};
     for (int k = 0; k < S; k++)
         state[k] = home[k];
+    for (int k = 0; k < N; k++)
+        state[S + k] = {name}_home_joints[k];
 }}
 
-/* Leads `at` on; `out` as `lead` writes it. */
-static int solve(const double joints[N], const double effort[N], double at[S], double out[S + 2 + 2 * M])
+/* Leads `at` on if the joints are near; `out` as `lead` writes it. */
+static int one_part(const double joints[N], const double effort[N], double at[S], double out[S + 2 + 2 * M])
 {{
-    double total = 0.0;
-    for (int k = 0; k < N; k++)
-        total += 0.0 * joints[k] + 0.0 * effort[k];
-    if (!isfinite(total))
-        return {NAME}_INVALID;
+    double was[S];
+    for (int k = 0; k < S; k++)
+        was[k] = at[k];
     for (int correction = 0; correction < {corrections}; correction++) {{
         if (lead(joints, at, effort, out) || !(out[S] < {lost!r}))
-            return {NAME}_TOO_FAR;
+            break;
         for (int k = 0; k < S; k++)
             at[k] = out[k];
-        if (out[S] < {solved!r}) {{
-            for (int k = 0; k < 2 * M; k++)
-                total += 0.0 * out[S + 2 + k];
-            if (!(out[S + 1] > {singular!r}))
-                return {NAME}_FOLDED;
-            return isfinite(total) ? {NAME}_OK : {NAME}_INVALID;
+        if (out[S] < {solved!r})
+            return out[S + 1] > {singular!r} ? {NAME}_OK : {NAME}_FOLDED;
+    }}
+    for (int k = 0; k < S; k++)
+        at[k] = was[k];
+    return {NAME}_TOO_FAR;
+}}
+
+/* Leads from `begin`, a state, straight to the joints, in as many parts as it takes. */
+static int in_parts(const double begin[S + N], const double joints[N], const double effort[N], double at[S],
+                    double out[S + 2 + 2 * M])
+{{
+    double done = 0.0, part = 1.0, aim[N];
+    for (int k = 0; k < S; k++)
+        at[k] = begin[k];
+    for (int tried = 0; tried < {tries}; tried++) {{
+        const double next = done + part;
+        for (int k = 0; k < N; k++)
+            aim[k] = next >= 1.0 ? joints[k] : begin[S + k] + next * (joints[k] - begin[S + k]);
+        const int status = one_part(aim, effort, at, out);
+        if (status != {NAME}_TOO_FAR) {{
+            done = next;
+            if (done >= 1.0)
+                return status;
+        }} else {{
+            part *= 0.5;
+            if (part < {shortest!r})
+                break;
         }}
     }}
     return {NAME}_TOO_FAR;
 }}
 
-int {name}_to_actuators(const double joints[N], const double joint_effort[N], double state[S], double actuators[M],
-                        double actuator_effort[M], double *margin)
+static int solve(const double joints[N], const double effort[N], const double state[S + N], double at[S],
+                 double out[S + 2 + 2 * M])
+{{
+    double home[S + N], total = 0.0;
+    for (int k = 0; k < N; k++)
+        total += 0.0 * joints[k] + 0.0 * effort[k];
+    if (!isfinite(total))
+        return {NAME}_INVALID;
+    int status = in_parts(state, joints, effort, at, out);
+    if (status == {NAME}_TOO_FAR) {{
+        {name}_home(home);
+        status = in_parts(home, joints, effort, at, out);
+    }}
+    for (int k = 0; k < 2 * M; k++)
+        total += 0.0 * out[S + 2 + k];
+    return status == {NAME}_OK && !isfinite(total) ? {NAME}_INVALID : status;
+}}
+
+int {name}_to_actuators(const double joints[N], const double joint_effort[N], double state[S + N],
+                        double actuators[M], double actuator_effort[M], double *margin)
 {{
     double at[S], out[S + 2 + 2 * M];
-    for (int k = 0; k < S; k++)
-        at[k] = state[k];
     out[S + 1] = (double)NAN;
-    const int status = solve(joints, joint_effort, at, out);
+    const int status = solve(joints, joint_effort, state, at, out);
+    if (status != {NAME}_TOO_FAR && !isnan(out[S + 1])) {{ /* it was solved */
+        for (int k = 0; k < S; k++)
+            state[k] = at[k];
+        for (int k = 0; k < N; k++)
+            state[S + k] = joints[k];
+    }}
     for (int k = 0; k < M; k++) {{
         actuators[k] = status == {NAME}_OK ? out[S + 2 + k] : (double)NAN;
         actuator_effort[k] = status == {NAME}_OK ? out[S + 2 + M + k] : (double)NAN;
     }}
-    if (status != {NAME}_TOO_FAR)
-        for (int k = 0; k < S; k++)
-            state[k] = at[k];
     if (margin != NULL)
         *margin = status == {NAME}_TOO_FAR ? (double)NAN : out[S + 1];
     return status;
@@ -145,11 +189,13 @@ def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
     part = Part("the linkage", len(tape.order), len(tape.conditions), "return 1;", results)
     lines = CCode(tape, [part], inputs, {}, {}).lines({})
     given = {
-        "name": name, "NAME": name.upper(), "n": n, "m": m, "states": states, "title": harmless(t.tree.name),
+        "name": name, "NAME": name.upper(), "n": n, "m": m, "states": states, "whole": states + n,
+        "title": harmless(t.tree.name),
         "joints": harmless(", ".join(t.joints)), "actuators": harmless(", ".join(t.actuators)),
         "joint_names": ", ".join(map(quoted, t.joints)), "actuator_names": ", ".join(map(quoted, t.actuators)),
         "home_joints": ", ".join(repr(float(x)) for x in t.home), "lines": "\n".join(lines),
         "home": _numbers(state_at(system, system.home, dependent)),
+        "parts": round(1.0 / SHORTEST), "tries": TRIES, "shortest": SHORTEST,
         "corrections": CORRECTIONS, "lost": LOST, "solved": SOLVED, "singular": SINGULAR_BELOW,
     }  # fmt: skip
     return {f"{name}.h": HEADER.format(**given), f"{name}.c": SOURCE.format(**given)}

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -240,3 +242,45 @@ def test_a_missing_file_names_the_endings_of_all_formats(ending, tmp_path):
     (tmp_path / f"ankle.{ending}").write_text("")
     with pytest.raises(DescriptionError, match=rf"\.sdf, \.usda or \.yaml file; did you mean .*ankle\.{ending}\?"):
         load_mechanism(tmp_path / f"ankel.{ending}")
+
+
+SWAPPED = (
+    '<loop_joint name="far" type="spherical"><link1 link="rocker" xyz="0.3 0 0"/>'
+    '<link1 link="coupler" xyz="0.2 0 0"/></loop_joint>'
+)
+CAD = DIALECTS["loop_joint of CAD"]
+
+
+@pytest.mark.parametrize(
+    ("loop", "words"),
+    [
+        (CAD.replace("loop_joint", "loopjoint"), "'loopjoint' is not known; did you mean 'loop_joint'"),
+        (CAD.replace("loop_joint", "LoopJoint"), "did you mean 'loop_joint'"),
+        (CAD.replace("loop_joint", "loop_closure"), "did you mean 'loop_joint'"),
+        (CAD.replace("child_origin", "child_orgin"), "did you mean 'child_origin'"),
+        (SWAPPED, "its ends, on rocker and on coupler, are 0."),
+        (CAD.replace('<child_origin xyz="0.3 0 0"/>', ""), "it has no <child_origin>"),
+        (CAD.replace('"0.3 0 0"', '"300 0 0"'), "write m, 300 looks like mm"),
+        (DIALECTS["two parents"].replace("0.2 0 0", "0.25 0 0"), "tip has two parents, rocker and another"),
+        (DIALECTS["gazebo"].replace("<pose>0.3 0 0 0 0 0</pose>", ""), "it has no <pose>"),
+    ],
+)
+def test_loop_in_wrong_words_or_at_a_wrong_place_is_no_other_robot(loop, words):
+    for load, given in ((load_model, {}), (load_mechanism, NAMED)):
+        with pytest.raises(DescriptionError, match=re.escape(words)):
+            load(TREE % loop, given)
+
+
+def test_drawing_need_not_be_closed_where_home_is_stated():
+    turned = TREE.replace('<origin rpy="0 0 1.4"/>', '<origin rpy="0 0 1.3"/>') % CAD
+    with pytest.raises(DescriptionError, match="m apart as drawn"):
+        load_model(turned)
+    stated = turned.replace("</robot>", '<pkm><home><joint name="motor" position="0.1"/></home></pkm></robot>')
+    assert load_model(stated).home["motor"] == pytest.approx(0.1, abs=1e-9)
+
+
+def test_unknown_elements_are_named(tmp_path, capsys):
+    (tmp_path / "odd.urdf").write_text((TREE % CAD).replace("</robot>", "<plume/><gazebo/></robot>"))
+    assert "not read: <plume>" in load_model(tmp_path / "odd.urdf").notes
+    assert main([str(tmp_path / "odd.urdf"), "--platform", "coupler", "-o", str(tmp_path / "out.urdf")]) == 0
+    assert capsys.readouterr().err.count("<plume>") == 1

@@ -134,38 +134,71 @@ def settle(model, data, pose, end):
 LOST = 1e-2  # a second correction above it, dimensionless: the step was too long
 SOLVED = 1e-9  # a last correction below it: the next would be below rounding
 CORRECTIONS = 6
+SHORTEST = 1.0 / 64.0  # of the way from where a linkage was: it is tried at once, else in 2, 4, ... equal parts
+TRIES = 80  # of parts of a way, at most: those of the shortest, and what failed before
 FOLDS, INVALID, FAR = 3, 5, 8  # SINGULAR, INVALID_INPUT and NOT_CONNECTED of `pkm_kinematics.status.Status`
 
 
 @compiled
-def to_outputs(code, states, kept, inputs, results, q, effort, position, output_effort):
+def one_part(code, states, kept, inputs, results):
+    """Lead a linkage to the inputs, if it is near; its state stays as it was where that fails."""
+    n = (inputs.shape[0] - states) // 2
+    state = inputs[n : n + states]
+    copy(state, kept)
+    for _ in range(CORRECTIONS):
+        if call_code(code, inputs, results) != CONVERGED or not results[states] < LOST:
+            break
+        copy(results, state)
+        if results[states] < SOLVED:
+            return CONVERGED if is_regular(results[states + 1]) else FOLDS
+    copy(kept, state)
+    return FAR
+
+
+@compiled
+def in_parts(code, states, begin, kept, inputs, results, q):
+    """Lead a linkage straight from `begin` (n + states,) to q (n,), in as many parts as it takes."""
+    n = q.shape[0]
+    copy(begin, inputs[: n + states])
+    done, part, status = 0.0, 1.0, FAR
+    for _ in range(TRIES):
+        aim = done + part
+        for k in range(n):
+            inputs[k] = q[k] if aim >= 1.0 else begin[k] + aim * (q[k] - begin[k])
+        status = one_part(code, states, kept, inputs, results)
+        if status != FAR:
+            done = aim
+            if aim >= 1.0:
+                break
+        else:
+            part *= 0.5
+            if part < SHORTEST:
+                break
+    return status if done >= 1.0 else FAR
+
+
+@compiled
+def to_outputs(code, states, reached, home, kept, inputs, results, q, effort, position, output_effort):
     """Positions (m,) and efforts (m,) of outputs for positions (n,) and efforts (n,) of the inputs.
 
     Returns a status and the margin to a fold, which nears zero before one. With any other status than CONVERGED the
-    outputs are NaN. `inputs`, `results` and `kept` (states,) are scratch; they hold where the linkage was, and stay
-    where it is lost.
+    outputs are NaN. `reached` (n + states,) has where the linkage was, inputs and states, and stays where it is lost:
+    where no straight way leads on from there, one from `home` is tried. The other arrays are scratch.
     """
     n, m = q.shape[0], position.shape[0]
     for k in range(n):
-        inputs[k] = q[k]
         inputs[n + states + k] = effort[k]
-    copy(inputs[n:], kept)
     finite = all_finite(q) and all_finite(effort)
     for k in range(m):
         position[k] = output_effort[k] = nan
     if not finite:
         return INVALID, nan
-    status = FAR
-    for _ in range(CORRECTIONS):
-        if call_code(code, inputs, results) != CONVERGED or not results[states] < LOST:
-            break
-        copy(results, inputs[n : n + states])
-        if results[states] < SOLVED:
-            status = CONVERGED if is_regular(results[states + 1]) else FOLDS
-            break
+    status = in_parts(code, states, reached, kept, inputs, results, q)
     if status == FAR:
-        copy(kept, inputs[n : n + states])
+        status = in_parts(code, states, home, kept, inputs, results, q)
+    if status == FAR:
         return status, nan
+    copy(inputs, reached)
     if status == CONVERGED and not all_finite(results[states + 2 : states + 2 + 2 * m]):
         status = INVALID  # efforts so large that they overflow
     if status == CONVERGED:

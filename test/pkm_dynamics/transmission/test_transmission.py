@@ -26,7 +26,7 @@ BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
 CRANKS = "docs/examples/ankle_cranks.urdf.xacro"
 ANKLE = ("left_ankle_pitch", "left_ankle_roll")
 UNUSABLE = [  # positions and efforts of an ankle, and what is said of them
-    ([3.0, 0.0], [3.0, -1.0], Status.NOT_CONNECTED),
+    ([4.0, 0.0], [3.0, -1.0], Status.NOT_CONNECTED),
     ([1e300, 0.0], [3.0, -1.0], Status.NOT_CONNECTED),
     ([np.nan, 0.0], [3.0, -1.0], Status.INVALID_INPUT),
     ([0.0, 0.0], [np.nan, 0.0], Status.INVALID_INPUT),
@@ -34,6 +34,10 @@ UNUSABLE = [  # positions and efforts of an ankle, and what is said of them
     ([-0.14, -0.17], [1.7e308, 1.7e308], Status.INVALID_INPUT),
 ]
 SOME = np.random.default_rng(0).uniform(-1.0, 1.0, (30, 2)) * [0.5, 0.25]
+FAR_APART = np.random.default_rng(2).uniform(-1.0, 1.0, (60, 2)) * [
+    0.6,
+    0.4,
+]  # each in one call
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +76,10 @@ def test_lean_calls_are_the_others(ankle: Transmission) -> None:
         assert (status, margin > 0.1) == (Status.CONVERGED, True)
         np.testing.assert_allclose(position, ankle.to_actuators(q), atol=1e-12)
         np.testing.assert_allclose(out, ankle.to_actuator_efforts(q, efforts), atol=1e-11)
+    for far, exact in zip(FAR_APART, ankle.to_actuators(FAR_APART), strict=True):
+        solved = call(far, efforts, position, out)[0] == Status.CONVERGED
+        assert solved or not np.isfinite(exact).all()
+        np.testing.assert_allclose(position, exact if solved else np.full(2, np.nan), atol=1e-12)
     for wrong, wanted, expected in UNUSABLE:
         position[:], out[:] = 1.0, 2.0
         status, margin = call(np.array(wrong), np.array(wanted), position, out)
@@ -281,6 +289,10 @@ def test_c_says_the_same(ankle: Transmission, tmp_path: Path) -> None:
         np.testing.assert_allclose(position, ankle.to_actuators(q), atol=1e-12)
         np.testing.assert_allclose(effort, ankle.to_actuator_efforts(q, wanted), atol=1e-11)
         assert margin[0] > 0.1
+    for place, exact in zip(FAR_APART, ankle.to_actuators(FAR_APART), strict=True):
+        status = code.left_ankle_to_actuators(address(place), *arrays)
+        assert status == Status.CONVERGED or not np.isfinite(exact).all()
+        np.testing.assert_allclose(position, exact if status == 0 else np.full(2, np.nan), atol=1e-12)
     for wrong, much, expected in UNUSABLE:
         before, far, wanted[:] = state.copy(), np.array(wrong), much
         position[:], effort[:] = 1.0, 2.0
