@@ -33,7 +33,7 @@ from pkm_description.load import load_model, xacro_arguments
 from pkm_description.mechanism import Array, Joint
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.unit_slips import suspects
-from pkm_description.urdf.urdf_plus import parse
+from pkm_description.urdf.urdf_plus import parse, unread
 from pkm_description.urdf.xml_text import read_xml
 from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
 from pkm_dynamics.transmission.transmission import MotorLine, Transmission
@@ -47,6 +47,10 @@ SAMPLES = 2000  # of more joints, at random
 WIDEST = 2.0 * np.pi  # rad: a wider limit says nothing
 CONTRADICTS = 1e-6  # m: more than a file's rounding
 HALVED = 12  # times: steps in the search for the worst
+TO_FOLD = (
+    30  # halvings of the way to where solutions end: a margin, which is as the root of the way left, is 3e-5 of it
+)
+FOLDED = 1e-2  # a margin below it there is that of a fold
 MARGIN = "margin to a fold"
 NEAR_FOLD = 0.1  # margin below which a fold is near
 RATE, RATIO = 10.0, 2.0  # Hz, 1: frequency and damping ratio of joints where no gains of motors are given
@@ -227,7 +231,24 @@ class TransmissionRange(Plottable):
         away = np.abs(lost - self.transmission.home).max(axis=1)
         first = self._place(lost[int(np.argmin(away))])
         where = f"{100.0 * (~self.solved).mean():.1f} % of the range, first at {first}"
-        return [f"no solution was found in {where}: the linkage folds, or Newton's method fails there; {closed}"]
+        return [f"no solution was found in {where}: {self._why(lost[int(np.argmin(away))])}; {closed}"]
+
+    def _why(self, lost: Array) -> str:
+        """What ends the way from home to a position: a fold, told by the margin where the last solution is, or not."""
+        t = self.transmission
+        s, reached, left = t.at(t.home), 0.0, 1.0
+        for _ in range(TO_FOLD):
+            left *= 0.5
+            on = t.at(t.home + (reached + left) * (lost - t.home), near=s.linkage.q[0])
+            if on.linkage.status[0] == Status.CONVERGED:
+                s, reached = on, reached + left
+        margin = float(s.linkage.margin[0])
+        at = self._place(t.home + reached * (lost - t.home))
+        if margin < FOLDED:
+            return f"the linkage folds, at {at} on the way from home"
+        if reached + left >= 1.0:
+            return "it is reached in smaller steps alone"
+        return f"Newton's method fails at {at}, far from a fold (margin {margin:.2g})"
 
 
 def over_range(
@@ -467,10 +488,10 @@ def _run(given: argparse.Namespace) -> int:
     if given.picture:
         check_ending("picture", given.picture, PICTURES)  # before the work
     tree = load_model(given.robot, xacro_arguments(given.xacro_args))
+    _warn(tree)
     if given.list:
         print(tree)
         return 0
-    _warn_of_units(tree)
     joints, actuators = (_names(text) for text in (given.joints, given.actuators))
     # without names each linkage by itself
     asked = [joints] if joints else [one.independent for one in tree.clusters if one.actuators] or [()]
@@ -517,9 +538,12 @@ def _write(given: argparse.Namespace, found: list[TransmissionRange], gains: Any
     return status
 
 
-def _warn_of_units(tree: TreeModel) -> None:
-    """Print what `pkm check` warns of: numbers that look like degrees or millimetres."""
-    found = suspects(parse(tree.urdf, tree.source, tree=True), read_xml(tree.urdf, tree.source))
+def _warn(tree: TreeModel) -> None:
+    """Print what nobody reads, and what `pkm check` warns of: numbers that look like degrees or millimetres."""
+    root = read_xml(tree.urdf, tree.source)
+    for note in (*unread(root), *(one for one in tree.notes if one.startswith("not read: <"))):
+        print(f"pkm transmission: warning: {note}", file=sys.stderr)
+    found = suspects(parse(tree.urdf, tree.source, tree=True), root)
     for one in of_units(found, sum(link.inertial.mass for link in tree.links)):
         print(f"pkm transmission: warning: {one.about}: {one.meaning}; {one.remedy}", file=sys.stderr)
 

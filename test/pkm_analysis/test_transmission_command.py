@@ -63,6 +63,7 @@ def test_tells_ranges_and_folds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([BIPED, "--joints", "left_knee", "--range", "left_knee=-140:30deg"]) == 0
     said = capsys.readouterr().out
     assert "no solution was found in" in said
+    assert "the linkage folds, at left_knee -0.81" in said
     assert main([BIPED, *ANKLE]) == 0
     said = capsys.readouterr().out
     assert "it folds nowhere" in said
