@@ -294,7 +294,8 @@ class _Reader:
             self.model.gears.append(MjcfGear(given["joint1"], given["joint2"], c[0], c[1]))
             return
         if element.tag not in ("connect", "weld"):
-            raise DescriptionError(label, "this constraint is not supported", "close loops with connect or weld")
+            remedy = or_near(element.tag, ("connect", "weld"), "close loops with connect or weld")
+            raise DescriptionError(label, "this constraint is not supported", remedy)
         if "site1" in given:
             ends = []
             for key in ("site1", "site2"):

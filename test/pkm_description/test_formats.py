@@ -102,6 +102,7 @@ def test_four_bar_of_sdf():
         ("<parent>rocker</parent>", "<parent>rockr</parent>", "no link 'rockr'"),
         ('relative_to="right_foot"', 'relative_to="left"', "no frame 'left'"),
         ("<mass>0.3</mass>", "<mass>-0.3</mass>", "coupler"),
+        ("<mass>0.3</mass>", "<mas>0.3</mas>", "did you mean 'mass'"),
         ('type="continuous"', 'type="screw"', "'screw' is not supported"),
         ("<damping>0.1</damping>", "<spring_stiffness>-1</spring_stiffness>", "stiffness"),
         (

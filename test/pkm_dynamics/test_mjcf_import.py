@@ -207,6 +207,9 @@ def test_both_readers_agree(robot: str) -> None:
         ('name="left_elbow" axis="0 0 1"', 'name="left_elbow" axis="0 0 1" stiffness="3 1"', "depends on its length"),
         ("<connect body1", "<distance geom1", "connect or weld"),
         ("<equality>", "<equalities>", "not well-formed"),
+        ("equality>", "equalities>", "did you mean 'equality'"),
+        ("<connect body1", "<conect body1", "did you mean 'connect'"),
+        ('body2="right_bar"', 'body_2="right_bar"', "did you mean 'body2'"),
         ('pos="0.2 0 0"', 'pos="0.2 0"', "write 3"),
     ],
 )
