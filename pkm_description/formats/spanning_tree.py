@@ -82,6 +82,7 @@ class _Tree:
             assembly.joints.remove(of_world[0])  # the base stands for the world
         self.actuated = self._actuated(given.get("actuated"))
         self.tree, self.cut = spanning(assembly, self.base)
+        self.gaps = {joint.name: self._gap(joint) for joint in self.cut if joint.kind in MEETING}
         self.platform = ""
         if not self.without_platform:
             self.platform = given.get("platform") or self._said("platform_link") or self._platform()
@@ -215,17 +216,11 @@ class _Tree:
             self.assembly.notes.append(
                 f"not read: limits, damping, friction and springs of joints at which loops are cut, {', '.join(lost)}"
             )
-        frames = [frame for joint in self.assembly.joints for frame in (joint.first, joint.second)]
-        size = max(float(np.linalg.norm(frame[:3, 3])) for frame in frames)
-        for joint in self.cut:
-            ends = (self.bodies[joint.parent].pose @ joint.first, self.bodies[joint.child].pose @ joint.second)
-            gap = float(np.linalg.norm(ends[1][:3, 3] - ends[0][:3, 3]))
-            if joint.kind in MEETING and gap > WIDE_OPEN * size and not self.assembly.starts:
-                raise self._wide_open(joint, gap)
-            if joint.kind in MEETING and gap > OPEN:
-                self.assembly.notes.append(
-                    f"in the file the ends of {joint.name} are {gap:.3g} m apart: the loop is closed from there"
-                )
+        self.assembly.notes += [
+            f"in the file the ends of {name} are {gap:.3g} m apart: the loop is closed from there"
+            for name, gap in self.gaps.items()
+            if gap > OPEN
+        ]
         self.assembly.notes += [f"{DOUBT}{joint.name}: {joint.doubt}" for joint in self.cut if joint.doubt]
         if self.cut:
             self.assembly.notes.append(f"loops are cut at {', '.join(f'{j.name} ({j.kind})' for j in self.cut)}")
@@ -239,15 +234,20 @@ class _Tree:
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
 
-    def _wide_open(self, joint: Connection, gap: float) -> DescriptionError:
-        """An error for a loop that is far from closed as drawn."""
+    def _gap(self, joint: Connection) -> float:
+        """How far the ends of a loop are apart as drawn [m]; `DescriptionError` where that is a mistake."""
+        ends = (self.bodies[joint.parent].pose @ joint.first, self.bodies[joint.child].pose @ joint.second)
+        gap = float(np.linalg.norm(ends[1][:3, 3] - ends[0][:3, 3]))
+        frames = [frame for one in self.assembly.joints for frame in (one.first, one.second)]
+        if self.assembly.starts or gap <= WIDE_OPEN * max(float(np.linalg.norm(frame[:3, 3])) for frame in frames):
+            return gap
         problem = f"its ends, on {joint.parent} and on {joint.child}, are {gap:.3g} m apart as drawn"
         problem += f"; {joint.doubt}" if joint.doubt else ""
         remedy = "correct its origins, or say where its joints stand when it closes (URDF <pkm><home>, MJCF <key>)"
         far = max(float(np.linalg.norm(frame[:3, 3])) for frame in (joint.first, joint.second))
         if far > LARGE:
             remedy = f"write m, {far:.4g} looks like mm; else {remedy}"
-        return DescriptionError(f'<joint name="{joint.name}">', problem, remedy)
+        raise DescriptionError(f'<joint name="{joint.name}">', problem, remedy)
 
     def _link(self, body: Body) -> None:
         link = append(self.root, "link", name=body.name)
