@@ -41,6 +41,7 @@ MIRRORED = 0.5  # of what a measuring frame leaves: exchanged columns that leave
 KEPT = 0.2  # of the rows, by which the answer is judged
 FAR = 10.0  # standard deviations: what is kept aside and misses by more was not measured well
 UNEXPLAINED = 4.0  # times the noise
+HARDLY = 0.6  # of the drawing's error, beyond the usual noise: what is left where nothing is explained
 CHECKED = ("position", "attitude", "distance")
 IMPOSSIBLE = 0.2  # of the rows, at most, at whose readings the drawing cannot stand
 FEWEST_ROWS = 3  # different ones
@@ -245,6 +246,13 @@ def _refusals(
     if measured.known_noise and found.rms_after > UNEXPLAINED:
         reasons.append(
             f"the remaining error is {found.rms_after:.3g} times the noise in the file: parameters do not explain it"
+        )
+    usual = {kind: UNEXPLAINED * SIGMA["rad" if kind == "attitude" else "m"] for kind in CHECKED}
+    hardly = [k for k, error in judged.items() if k in CHECKED and error > max(HARDLY * before[k], usual[k])]
+    if hardly and not measured.known_noise:
+        reasons.append(
+            f"the error of {' and '.join(hardly)} hardly falls: parameters do not explain it; is this another robot, "
+            "zero or assembly mode? If it is the noise of the instrument, add its line, as '# sigma x [mm]: 1'"
         )
     floor = {kind: 0.1 * SIGMA["rad" if kind == "attitude" else "m"] for kind in CHECKED}  # what rounding leaves
     worse = [k for k, error in judged.items() if k in CHECKED and error > 1.1 * before[k] and error > floor[k]]

@@ -174,7 +174,7 @@ def _numbers(
             problem = f"has {len(row)} cells, but the first line names {len(columns)}"
             raise MeasurementError(f"{source}, line {line}", problem, "leave the cell empty if nothing was measured")
         for at, (cell, (name, factor)) in enumerate(zip(row, columns, strict=True)):
-            if not cell.strip():
+            if cell.strip().lower() in ("", "nan"):
                 continue
             try:
                 value = float(cell)

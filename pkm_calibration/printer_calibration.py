@@ -27,12 +27,17 @@ from pkm_runtime.errors import PkmError
 NOISE = {"height": 0.02, "manual": 0.5, "distance": 0.05}  # mm, expected: probes and paper; a ruler; calipers
 MISREAD = 0.1  # of a distance: calipers and plastic do not err by more
 NOISIEST = {"height": 0.3, "manual": 2.5, "distance": 0.8}  # mm: with more, what is measured is no delta's
+UNEXPLAINED, HARDLY = 4.0, 0.4  # times the usual noise, and of what it was: what no delta explains
 UNLIKE = {"arm": 0.04, "pair": 0.03, "radius": 0.15, "angle": 5.0}  # shares, and degrees: beyond any printer
 STEPS = -0.5, 1.0  # shares by which steps are longer, where microsteps are wrong by a factor of two
 FURTHER = -0.75, -0.875, -0.9375, 3.0, 7.0, 15.0  # and by further ones
 EXPLAINED = 0.05  # of what measurements miss by: what is left where such a factor alone explains them
 SHORTEST, LONGEST = -0.8, 4.0  # such shares that a wrong setting makes
+SHOWN = 50.0  # percent of steps' length: with more, measurements do not see it
 STEPPED = 1e-4  # chance, below which the length of a step is said to be wrong
+LEAST_FREEDOMS = 2.0  # of a kind of measurement, to weigh it by its own noise
+TOLD = 0.5  # of them, to widen intervals by it
+LINE = 0.03  # width of points over their length: these lie on a line
 OUTER = 6  # distances from the centre come before those along the rim
 
 
@@ -185,7 +190,7 @@ def _estimated(fit: _Fit, T: Array) -> tuple[Estimate, Array]:
         factors = {}
         for kind in ("height", "distance"):
             rows = fit.kinds[used] == kind
-            if spare[rows].sum() >= 2.0:
+            if spare[rows].sum() >= LEAST_FREEDOMS:
                 factors[kind] = np.sqrt(np.sum(r[used][rows] ** 2) / spare[rows].sum())
         if len(factors) < 2 or min(factors.values()) <= 0.0:
             break
@@ -203,14 +208,13 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     used = ~np.isin(np.arange(len(after)), found.outliers)
     A = (J @ T)[used] / width[used, None]
     inner = np.linalg.pinv(A)
-    noise = found.noise if found.freedoms > 0 else 1.0
-    ratios = 2 if len(printer.measured.distances) else 0  # measurements' worth of what tells the kinds' noise apart
-    t = float(scipy.special.stdtrit(max(1, found.freedoms - ratios), 0.975)) if found.freedoms > 0 else 1.96
-    own = noise * T @ inner
-    held = np.diag(np.asarray(fit.printer.model.expected)) - T @ np.linalg.pinv(T) @ np.diag(printer.model.expected)
-    free_axes = [names.index("stepper_c.angle"), len(names) - 1]
-    held[:, free_axes] = 0.0
-    spread = held - T @ inner @ ((J @ held)[used] / width[used, None])
+    prior = np.diag(np.asarray(printer.model.expected))
+    prior[:, [names.index("stepper_c.angle"), len(names) - 1]] = 0.0  # a choice of axes; said apart
+    held = prior - T @ np.linalg.pinv(T) @ prior
+    spread = 1.96 * (held - T @ inner @ ((J @ held)[used] / width[used, None]))
+    noises, freedoms = _noises(fit.kinds[used], A, after[used] / width[used], found)
+    own = noises * (T @ inner)
+    own *= _students(own, freedoms)[:, None]
     words = printer.words(printer.model, x)
     seen = np.linalg.norm(words.by @ T, axis=1) > 1e-9
     chosen = ~words.by.any(axis=1)  # 0 by the firmware's rule
@@ -220,9 +224,12 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     if tied:
         notes.append(f"{_listed(tied)} change by one amount: the data do not tell them apart")
     if found.freedoms < 3:
+        warning, so = "", "makes the intervals wide"
+        if found.freedoms < 1:
+            warning, so = "WARNING: ", "leaves nothing to check them by"
         notes.append(
-            f"only {found.freedoms} measurement{'s' * (found.freedoms != 1)} more than unknowns, which makes the "
-            f"intervals wide: probe more points, or measure the printed object of Klipper's Delta_Calibrate"
+            f"{warning}only {found.freedoms} measurement{'s' * (found.freedoms != 1)} more than unknowns, which {so}: "
+            f"probe more points, or measure the printed object of Klipper's Delta_Calibrate"
         )
     measured = printer.measured
     outliers = [measured.names[k] for k in found.outliers]
@@ -235,21 +242,71 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
         (reasons if reasons else notes).insert(0, stepped)
     else:
         unidentified.append(_setting_of_steps(fit))
-        notes.append(_least_step(fit, J[used, -1] / width[used], A, noise * t))
+        half = found.noise * float(_students(np.ones((1, 1)), np.full(1, max(1, found.freedoms)))[0])
+        notes.append(_least_step(fit, J[used, -1] / width[used], A, half))
     rms = _root_mean_square(before[used]), _root_mean_square(after[used])
-    points, errors, unsure = _bed(printer, x, own * t, spread * 1.96)
+    bed = _bed(printer, x, own, spread)
+    reasons += _spoilt(fit, bed[2], _bed(printer, fit.start, 1.96 * prior)[2])
     return Calibrated(
-        printer, x, (own * t, spread * 1.96), _spoken(printer, unidentified), tuple(outliers), (before, after),
-        found.rank, found.freedoms, noise * width, rms, (points, errors, unsure), _spoken(printer, reasons),
+        printer, x, (own, spread), _spoken(printer, unidentified), tuple(outliers), (before, after),
+        found.rank, found.freedoms, (found.noise if found.freedoms > 0 else 1.0) * width, rms, bed,
+        _spoken(printer, reasons),
         _spoken(printer, notes),
     )  # fmt: skip
+
+
+def _noises(kinds: NDArray[Any], A: Array, r: Array, found: Estimate) -> tuple[Array, Array]:
+    """Noise of measurements (m,) over the one assumed, and freedoms (m,) by which it is known: each kind by itself."""
+    noises = np.full(len(r), found.noise if found.freedoms > 0 else 1.0)
+    freedoms = np.full(len(r), found.freedoms if found.freedoms > 0 else np.inf)
+    apart = kinds == "distance"
+    spare = 1.0 - np.sum(np.linalg.qr(A)[0] ** 2, axis=1)
+    if min(spare[apart].sum(), spare[~apart].sum()) > TOLD:
+        for rows in (apart, ~apart):
+            freedoms[rows] = spare[rows].sum()
+            noises[rows] = np.sqrt(np.sum(r[rows] ** 2) / freedoms[rows])
+    return noises, freedoms
+
+
+def _students(own: Array, freedoms: Array) -> Array:
+    """Student's 95 % factors (n,) of sums (n, m) whose parts have freedoms (m,), by Welch and Satterthwaite."""
+    squares = own**2
+    whole = np.maximum(np.sum(squares, axis=1), 1e-300)
+    kinds = [np.sum(squares[:, freedoms == one], axis=1) / whole for one in np.unique(freedoms)]
+    loss = sum(share**2 / one for share, one in zip(kinds, np.unique(freedoms), strict=True))
+    return np.asarray(scipy.special.stdtrit(1.0 / np.maximum(loss, 1e-6), 0.975))
+
+
+def _spoilt(fit: _Fit, after: Array, before: Array) -> list[str]:
+    """Why the bed would be known worse by the new settings than by what is expected of printers, in words."""
+    after, before = (np.nan_to_num(one, nan=np.inf).max() for one in (after, before))
+    if after <= before:
+        return []
+    measured, bed = fit.printer.measured, fit.printer.bed
+    at = nozzle(fit.printer.model, fit.start, measured.places)[:, :2]
+    across = np.sqrt(np.linalg.eigvalsh(np.cov(at.T))) if len(at) > 1 else np.zeros(2)
+    (x, y), (wide, deep) = at.min(axis=0), np.ptp(at, axis=0)
+    where = f"their points are too few ({len(at)})"
+    if across[0] < LINE * across[1]:
+        where = "their points lie on a line"
+    elif max(wide, deep) < bed:
+        where = f"their points cover x {x:.0f} to {x + wide:.0f} and y {y:.0f} to {y + deep:.0f} mm only"
+    return [
+        f"with the new settings the bed may be off by {after:.3g} mm, more than the {before:.2g} mm that printers are "
+        f"usually off by: the heights do not determine the endstops, for {where}; probe the whole bed, to a radius of "
+        f"about {bed:.0f} mm"
+    ]
 
 
 def _least_step(fit: _Fit, by_step: Array, A: Array, unsure: float) -> str:
     """Which error of the steps' length these measurements would tell from other parameters, in words."""
     own = by_step - A @ (np.linalg.pinv(A) @ by_step)
     share = 100.0 * unsure / max(float(np.linalg.norm(own)), 1e-9) if len(A) > A.shape[1] + 1 else np.inf
-    least = f" of less than {share:.1f} %" if share < 100.0 else ""
+    if share > SHOWN:
+        return (
+            f"heights alone cannot see an error of {_setting_of_steps(fit)}: measure a length, such as a printed line"
+        )
+    least = f" of less than {share:.1f} %"
     return f"an error of {_setting_of_steps(fit)}{least} looks like other parameters: these take it up"
 
 
@@ -357,6 +414,13 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
                 f"{'manual height' if sensor == 'manual' else sensor}s still miss by {left:.2f} mm: no delta explains "
                 f"them; are they of this printer, all of one homing, with its microsteps and {_setting_of_steps(fit)}?"
             )
+    first, last = (_root_mean_square(one[used]) for one in (fit.misses(start), after))
+    times = _root_mean_square((after / fit.sigma)[used])
+    if not reasons and times > UNEXPLAINED and last > HARDLY * first:
+        reasons.append(
+            f"errors hardly fall, from {first:.2f} to {last:.2f} mm, {times:.0f} times the usual noise: no delta "
+            "explains the measurements; are towers exchanged in some of them?"
+        )
     return reasons
 
 

@@ -26,6 +26,8 @@ from pkm_description.mechanism import Array
 from pkm_runtime.errors import ConfigurationError
 
 SECTION = re.compile(r"\s*\[([^\]]+)\]\s*$")
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+SHORTEST = 5.0  # mm, of arms: shorter ones are in metres
 MOST = 999  # heights, and distances, that Klipper reads
 LONGEST = 20_000_000  # bytes of a file
 HELD = {"delta": ("angle", (210.0, 330.0, 90.0)), "rotary_delta": ("angle", (30.0, 150.0, 270.0))}
@@ -114,6 +116,13 @@ def read_klipper(path: Path) -> Printer:
 
 def _check_reach(reader: _Reader, model: Model, x: Array) -> None:
     for name, value in zip(model.names, x, strict=True):
+        if name.endswith("arm_length") and value < SHORTEST:
+            where = (
+                reader.settings.get((name.split(".")[0], name.split(".")[1]))
+                or reader.settings["stepper_a", name.split(".")[1]]
+            )
+            problem, remedy = f"is {value:g} mm, which looks like metres", f"write all lengths in mm: {1e3 * value:g}"
+            raise ConfigurationError(where.source, name, problem, remedy, where.line)
         if name.endswith(".arm_length") and value <= x[0]:
             where = (
                 reader.settings.get((name.split(".")[0], "arm_length")) or reader.settings["stepper_a", "arm_length"]
@@ -127,7 +136,10 @@ def lines_of(path: Path) -> list[str]:
     try:
         if path.stat().st_size > LONGEST:
             raise ConfigurationError(str(path), "", "is too large for a file of printer settings", "give printer.cfg")
-        return path.read_bytes().decode("utf-8").replace("\r\n", "\n").split("\n")
+        text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
+        if CONTROL.search(text):
+            raise ConfigurationError(str(path), "", "is not a text file", "give Klipper's printer.cfg")
+        return text.split("\n")
     except UnicodeDecodeError:
         raise ConfigurationError(str(path), "", "is not a text file", "give Klipper's printer.cfg") from None
     except OSError as error:
@@ -165,9 +177,17 @@ def _read(
         if not found or not section[id(into)]:
             problem = f"'{line.strip()[:60]}' is not a [section] or a setting 'name: value'"
             raise ConfigurationError(str(path), "", problem, "correct or remove the line", number)
-        last[id(into)] = (section[id(into)], found[1].lower())
-        into[section[id(into)], found[1].lower()] = Entry(found[2].strip(), number, str(path))
+        key = last[id(into)] = (section[id(into)], found[1].lower())
+        _refuse_second(into.get(key), key, number, str(path))
+        into[key] = Entry(found[2].strip(), number, str(path))
     return seen
+
+
+def _refuse_second(first: Entry | None, key: tuple[str, str], line: int, source: str) -> None:
+    """Refuse a setting of the calibration that is twice in one file: the last would count, in silence."""
+    if first and first.source == source and key[0] in (_BLOCK, "printer", *STEPPERS):
+        problem = f"is on line {first.line}, too"
+        raise ConfigurationError(source, ".".join(key), problem, "remove one", line)
 
 
 def _include(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -33,6 +33,9 @@ from pkm_description.mechanism import (
 from pkm_description.rotations import rotation_from_rpy, transform
 
 ZERO_LENGTH = 1e-9
+PARALLEL = 1e-6  # rad
+SOFTEST = 1e6  # Pa: rubber
+THICKEST, LONGEST_BEAM = 2.0, 50.0  # m, of a beam's section, and of where its ends are
 SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
 SPRING = ("name", "stiffness", "rest_length", "preload")  # attributes
@@ -145,7 +148,10 @@ def link_of(element: ET.Element, accept_invalid: bool) -> Link:
     name = element.get("name", "")
     label = f'<link name="{name}">'
     child = element.find("inertial")
-    beams = tuple(_beam(one, f"{label} <beam>") for one in element.findall("beam"))
+    written = element.findall("beam")
+    beams = tuple(_beam(one, f"{label} <beam>") for one in written)
+    if len({tuple(sorted(one.attrib.items())) for one in written}) < len(written):
+        raise DescriptionError(f"{label} <beam>", "two are identical, which would count twice", "remove one")
     if child is None:
         return Link(name, Inertial(), beams)
     mass_element, inertia_element = child.find("mass"), child.find("inertia")
@@ -172,6 +178,8 @@ def _beam(element: ET.Element, label: str) -> Beam:
     if y is not None and np.linalg.norm(y) < ZERO_LENGTH:
         raise DescriptionError(label, "the length of y is zero", 'write a direction, for example y="0 1 0"')
     material = element.get("material", "")
+    if material and (element.get("E") or element.get("G")):
+        raise DescriptionError(label, "it has a material, and E or G", "write the material, or E and G")
     if material and material not in MATERIALS:
         problem = f"the material {material!r} is unknown"
         raise DescriptionError(label, problem, f"write one of {', '.join(MATERIALS)}, or E and G [Pa]")
@@ -182,6 +190,10 @@ def _beam(element: ET.Element, label: str) -> Beam:
         ends = frozen([vector_of(element, key, label) for key in ("from", "to")])
         if np.linalg.norm(ends[1] - ends[0]) < ZERO_LENGTH:
             raise DescriptionError(label, "its length is zero", "write two different points, from and to")
+        if y is not None and np.linalg.norm(np.cross(ends[1] - ends[0], y)) < PARALLEL * np.linalg.norm(
+            ends[1] - ends[0]
+        ) * np.linalg.norm(y):
+            raise DescriptionError(label, "y is parallel to the beam", "write a direction across it")
     given = {name for needed, more in _SECTIONS for name in (*needed, *more) if element.get(name) is not None}
     areas = {name: _positive(element, name, label) for name in _SHEAR if element.get(name) is not None}
     if not given:
@@ -211,7 +223,23 @@ def _beam(element: ET.Element, label: str) -> Beam:
     else:
         numbers = (sizes["A"], sizes["Iy"], sizes["Iz"], sizes["J"])
     E, G = moduli
+    _check_beam_units(label, E, sizes if shape < 2 else {}, ends)
+    if G > E:  # of isotropic materials, G is a third to half of E
+        raise DescriptionError(label, f"G, {G:g} Pa, is larger than E, {E:g} Pa", "exchange them, or correct one")
     return Beam(Section(E, G, *numbers, **areas), material, ends, y)
+
+
+def _check_beam_units(label: str, E: float, sizes: Mapping[str, float], ends: Array | None) -> None:
+    """Refuse what is no beam's in Pa and m, and one's in GPa, MPa or mm."""
+    if E < SOFTEST:
+        unit, factor = ("GPa", 1e9) if E < 1e3 else ("MPa", 1e6)
+        raise DescriptionError(label, f"E, {E:g} Pa, looks like {unit}", f"write E and G in Pa: {E * factor:g}")
+    lengths = {**sizes, "from": 0.0, "to": 0.0}
+    if ends is not None:
+        lengths |= dict(zip(("from", "to"), np.linalg.norm(ends, axis=1).tolist(), strict=True))
+    for name, length in lengths.items():
+        if length > (LONGEST_BEAM if name in ("from", "to") else THICKEST):
+            raise DescriptionError(label, f"{name}, {length:g} m, looks like mm", f"write m: {1e-3 * length:g}")
 
 
 def _positive(element: ET.Element, attribute: str, label: str) -> float:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from bench.calibrations import ROBOTS, calibrated, table_row
 from pkm_analysis.drawing.sheet import sheet
 from pkm_calibration import calibrate_command
-from pkm_calibration.calibration import calibrate
+from pkm_calibration.calibration import _refusals, calibrate
 from pkm_calibration.calibration_report import _on_robot
 from pkm_calibration.estimation import ContradictionError
 from pkm_calibration.measured_robot import MeasuredRobot
@@ -391,3 +392,11 @@ def test_a_robot_without_visuals_and_points_is_drawn_all_the_same() -> None:
     axes = sheet(4.0, 4.0).subplots()
     _on_robot(axes, SimpleNamespace(mechanism=bare, arrows=(none, none, none), mechanism_size=1.0))  # type: ignore[arg-type]
     assert not axes.axison
+
+
+def test_an_error_that_hardly_falls_is_refused_unless_it_is_usual_noise() -> None:
+    measured: Any = SimpleNamespace(known_noise=False)
+    found: Any = SimpleNamespace(rms_after=1.0)
+    assert "hardly falls" in _refusals(found, measured, {"position": 4.8e-3}, {"position": 4.3e-3})[0]
+    assert not _refusals(found, measured, {"position": 5e-5}, {"position": 4.9e-5})
+    assert not _refusals(found, measured, {"position": 4.8e-3}, {"position": 2e-3})

@@ -152,6 +152,13 @@ def test_beams_that_form_a_frame_are_all_there() -> None:
         ('<beam material="steel" radius="0.01" from="0 0 0"/>', "one end"),
         ('<beam radius="0.01"/>', "E is missing"),
         ('<beam material="steel" radius="0.01" inner_radius="0.01"/>', "not less than the radius"),
+        ('<beam material="steel" E="2e11" G="8e10" radius="0.01"/>', "a material, and E or G"),
+        ('<beam E="8e10" G="2e11" radius="0.01"/>', "G, 2e\\+11 Pa, is larger than E"),
+        ('<beam E="70" G="26" radius="0.01"/>', "looks like GPa"),
+        ('<beam material="steel" width="30" height="20"/>', "looks like mm"),
+        ('<beam material="steel" radius="0.01" from="0 0 0" to="200 0 0"/>', "looks like mm"),
+        ('<beam material="steel" radius="0.01" from="0 0 0" to="1 0 0" y="1 0 0"/>', "parallel"),
+        (2 * '<beam material="steel" radius="0.01"/>', "two are identical"),
     ],
 )
 def test_a_faulty_beam_is_refused_by_name(beam: str, words: str) -> None:
