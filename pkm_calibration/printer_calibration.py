@@ -25,6 +25,7 @@ from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 
 NOISE = {"height": 0.02, "manual": 0.5, "distance": 0.05}  # mm, expected: probes and paper; a ruler; calipers
+ENDSTOP = 1.0  # mm, expected of endstops that were once set: less than of those from which a calibration may start
 MISREAD = 0.1  # of a distance: calipers and plastic do not err by more
 NOISIEST = {"height": 0.3, "manual": 2.5, "distance": 0.8}  # mm: with more, what is measured is no delta's
 UNEXPLAINED, HARDLY = 4.0, 0.4  # times the usual noise, and of what it was: what no delta explains
@@ -246,7 +247,8 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
         notes.append(_least_step(fit, J[used, -1] / width[used], A, half))
     rms = _root_mean_square(before[used]), _root_mean_square(after[used])
     bed = _bed(printer, x, own, spread)
-    reasons += _spoilt(fit, bed[2], _bed(printer, fit.start, 1.96 * prior)[2])
+    usual = np.where([name.endswith("position_endstop") for name in names], ENDSTOP * (prior > 0.0), prior)
+    reasons += _spoilt(fit, bed[2], _bed(printer, fit.start, 1.96 * usual)[2])
     return Calibrated(
         printer, x, (own, spread), _spoken(printer, unidentified), tuple(outliers), (before, after),
         found.rank, found.freedoms, (found.noise if found.freedoms > 0 else 1.0) * width, rms, bed,

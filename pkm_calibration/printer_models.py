@@ -35,7 +35,7 @@ class LinearDelta:
         *(f"{one}.arm_length" for one in STEPPERS),
         STEP,
     )
-    expected = (3.0, *[1.0] * 3, *[1.0] * 3, *[2.0] * 3, 0.01)
+    expected = (3.0, *[5.0] * 3, *[1.0] * 3, *[2.0] * 3, 0.01)
 
     def centres(self, x: Array, counts: Array) -> tuple[Array, Array]:
         """Centres (..., m, 3, 3) of spheres, and radii (..., 1, 3), by parameters (..., n) after steps (m, 3)."""
@@ -72,7 +72,7 @@ class RotaryDelta:
         *(f"{one}.lower_arm_length" for one in STEPPERS),
         STEP,
     )
-    expected = (3.0, 3.0, *[1.0] * 3, *[1.0] * 3, *[2.0] * 6, 0.01)
+    expected = (3.0, 3.0, *[5.0] * 3, *[1.0] * 3, *[2.0] * 6, 0.01)
 
     def centres(self, x: Array, counts: Array) -> tuple[Array, Array]:
         """As for `LinearDelta`: the elbows."""
