@@ -260,7 +260,7 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
 def _noises(kinds: NDArray[Any], A: Array, r: Array, found: Estimate) -> tuple[Array, Array]:
     """Noise of measurements (m,) over the one assumed, and freedoms (m,) by which it is known: each kind by itself."""
     noises = np.full(len(r), found.noise if found.freedoms > 0 else 1.0)
-    freedoms = np.full(len(r), found.freedoms if found.freedoms > 0 else np.inf)
+    freedoms = np.full(len(r), float(found.freedoms) if found.freedoms > 0 else np.inf)
     apart = kinds == "distance"
     spare = 1.0 - np.sum(np.linalg.qr(A)[0] ** 2, axis=1)
     if min(spare[apart].sum(), spare[~apart].sum()) > TOLD:
