@@ -526,15 +526,16 @@ def _write(given: argparse.Namespace, found: list[TransmissionRange], gains: Any
         (given.c, in_c),
         (given.picture, lambda: _only(found).plot(given.picture)),
     ]
-    status, told = 0, set()
+    status = 0
+    reported: set[str] = set()
     for file, write in outputs:
         try:
             if file:
                 write()
         except (PkmError, OSError) as error:
-            if str(error) not in told:
+            if str(error) not in reported:
                 status = wrong("transmission", error)
-            told.add(str(error))
+            reported.add(str(error))
     return status
 
 

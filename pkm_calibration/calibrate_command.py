@@ -181,9 +181,9 @@ def _calibrate(given: argparse.Namespace) -> int:
     from pkm_calibration.calibration_report import as_numbers, in_words
     from pkm_calibration.estimation import ContradictionError
 
-    said = [""]
+    messages = [""]
     try:
-        with progress(f"calibrating {mechanism.name}", lambda: said[-1]):
+        with progress(f"calibrating {mechanism.name}", lambda: messages[-1]):
             found = calibrate(
                 mechanism,
                 measured,
@@ -191,7 +191,7 @@ def _calibrate(given: argparse.Namespace) -> int:
                 not given.real_crosses,
                 only=given.only,
                 ideal_gears=not given.real_gears,
-                told=said.append,
+                told=messages.append,
             )
     except ContradictionError as error:
         reason = str(error)

@@ -57,10 +57,10 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
         try:
             mechanism = mechanism_from_urdf(text, origin)
         except DescriptionError as error:
-            told = _doubting(error, notes)
+            doubted = _doubting(error, notes)
             if not origin or Path(origin).suffix in (".urdf", ".xacro"):
-                raise told from error.__cause__
-            raise told.of_file(f"{origin}, as URDF+ (pkm convert)") from error.__cause__
+                raise doubted from error.__cause__
+            raise doubted.of_file(f"{origin}, as URDF+ (pkm convert)") from error.__cause__
         if origin:
             keep_mechanism(mechanism)
     return mechanism
@@ -168,8 +168,8 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
         if not description.platform_link:
             return replace(tree_of(description, origin, text), notes=tuple(notes))
     except DescriptionError as error:
-        told = _doubting(error, notes)
-        raise (told.of_file(origin) if origin else told) from error.__cause__
+        doubted = _doubting(error, notes)
+        raise (doubted.of_file(origin) if origin else doubted) from error.__cause__
     return replace(tree_of_robot(load_mechanism(source, arguments), origin), notes=tuple(notes))
 
 

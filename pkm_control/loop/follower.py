@@ -442,7 +442,7 @@ class TrajectoryFollower:
             if silence > self.guard.max_age and math.isfinite(silence):
                 problem, departed = f"no usable reading for {silence:.3g} s", ""
             if problem and _out_of_hand(self.controller, reference, measured):
-                self._catch(problem, measured, self._departed() if departed else None)
+                self._catch(problem, measured, _departed(self.stray, self.run) if departed else None)
                 reference = self._reference(0.0, now)
                 apart = separation(measured.pose, reference.pose)
             self.stray.judge(*apart)
@@ -476,13 +476,6 @@ class TrajectoryFollower:
             self.mode = Mode.STOPPED
             return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, withhold_command=True)
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.withhold_command)
-
-    def _departed(self) -> Outcome | None:
-        """How a motion ends that departs from its path again where it did before; None where it came further."""
-        self.stray.note_departure()
-        run = self.run
-        on_path = run is not None and run.begun and not run.aside
-        return Outcome.PATH_TOLERANCE_VIOLATED if run is not None and on_path and not run.depart() else None
 
     def _withhold(
         self, now: float, reason: str, reference: Reference | None = None, measured: Measured | None = None
@@ -585,6 +578,12 @@ class TrajectoryFollower:
                 run.goes_on = False
                 self._border = self.resume()
         return reference
+
+
+def _departed(stray: StrayWatch, run: PathRun | None) -> Outcome | None:
+    """How a motion ends that departs from its path again where it did before; None where it came further."""
+    stray.note_departure()
+    return None if run is None or not run.begun or run.aside or run.depart() else Outcome.PATH_TOLERANCE_VIOLATED
 
 
 def _moved_beside(k: Kinematics, pose: Array, hold: Array) -> str:

@@ -57,8 +57,8 @@ def settled(text: str) -> tuple[str, list[str]]:
                     set_origin(element, frames[kind, name] @ frame)
     if not gaps:
         return text, []
-    said = f"its loops miss by {max(gaps):.2g} m at home, as its numbers are rounded: frames moved by up to "
-    return ET.tostring(root, encoding="unicode"), [f"{said}{max(moves):.2g} m close them"]
+    missed = f"its loops miss by {max(gaps):.2g} m at home, as its numbers are rounded: frames moved by up to "
+    return ET.tostring(root, encoding="unicode"), [f"{missed}{max(moves):.2g} m close them"]
 
 
 def _near(model: ClosureModel, start: Array, starts: int) -> Array:

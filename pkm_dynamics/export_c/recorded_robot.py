@@ -443,7 +443,6 @@ class RecordedRobot(RobotFacts):
 
         sign, _ = trace(correction, [*instead, (actuator_error, missing)])(f.model, f.data, goal)
         f.regular = isinstance(sign, Term) or sign != 0.0
-        m, n = self.m, self.n
         results = []
         if f.regular:
             twist, to = f.data.system[VECTORS, TWIST, :6] + closing, np.zeros(7, dtype=object)
@@ -458,9 +457,9 @@ class RecordedRobot(RobotFacts):
             if self.turning:
                 firm = extreme("min", regularity, space.condition)
                 results.append(("step->room", ROOM * length * firm))
-            if m > n or self.turning:
-                rates = np.zeros((m, n), dtype=object)
-                f.trace(drive_rates)(f.data.system[0, :m], f.model.subspace, rates)
+            if self.m > self.n or self.turning:
+                rates = np.zeros((self.m, self.n), dtype=object)
+                f.trace(drive_rates)(f.data.system[0, : self.m], f.model.subspace, rates)
                 rates = space.rates_by_twist(rates) if self.turning else rates
                 results += [(f"step->rates[{k}]", x) for k, x in enumerate(rates.flat)]
             if self.iterated:

@@ -198,9 +198,8 @@ def lean_outputs(
     positions = system.home | dict(zip(linkage.names, map(float, at), strict=True))
     inputs = np.concatenate([at[:n], state_at(system, positions, names), np.zeros(n)])
     home = np.concatenate([linkage.home[:n], state_at(system, system.home, names)])
-    fixed = (
-        code.address, states, inputs[: n + states].copy(), home, np.empty(states), inputs, np.empty(states + 2 + 2 * m)
-    )  # fmt: skip
+    begins = np.stack((inputs[: n + states], home))
+    fixed = code.address, states, begins, np.empty(states), inputs, np.empty(states + 2 + 2 * m)
     call = bind(to_outputs, fixed, (inputs[:n].copy(), np.zeros(n), np.zeros(m), np.zeros(m)))
     vars(call)["code"] = code  # alive as long as the call
     return call

@@ -178,12 +178,12 @@ def in_parts(code, states, begin, kept, inputs, results, q):
 
 
 @compiled
-def to_outputs(code, states, reached, home, kept, inputs, results, q, effort, position, output_effort):
+def to_outputs(code, states, begins, kept, inputs, results, q, effort, position, output_effort):
     """Positions (m,) and efforts (m,) of outputs for positions (n,) and efforts (n,) of the inputs.
 
     Returns a status and the margin to a fold, which nears zero before one. With any other status than CONVERGED the
-    outputs are NaN. `reached` (n + states,) has where the linkage was, inputs and states, and stays where it is lost:
-    where no straight way leads on from there, one from `home` is tried. The other arrays are scratch.
+    outputs are NaN. `begins` (2, n + states) has where the linkage was, inputs and states, kept where it is lost,
+    and home: where no straight way leads on from the first, one from there is tried. The other arrays are scratch.
     """
     n, m = q.shape[0], position.shape[0]
     for k in range(n):
@@ -193,12 +193,12 @@ def to_outputs(code, states, reached, home, kept, inputs, results, q, effort, po
         position[k] = output_effort[k] = nan
     if not finite:
         return INVALID, nan
-    status = in_parts(code, states, reached, kept, inputs, results, q)
+    status = in_parts(code, states, begins[0], kept, inputs, results, q)
     if status == FAR:
-        status = in_parts(code, states, home, kept, inputs, results, q)
+        status = in_parts(code, states, begins[1], kept, inputs, results, q)
     if status == FAR:
         return status, nan
-    copy(inputs, reached)
+    copy(inputs, begins[0])
     if status == CONVERGED and not all_finite(results[states + 2 : states + 2 + 2 * m]):
         status = INVALID  # efforts so large that they overflow
     if status == CONVERGED:
