@@ -14,6 +14,21 @@ namespace
 constexpr double kStep = 1e-4;  // s, of the central difference of Jacobians along the way
 constexpr double kOff = 1e-9;   // relative: by how much a reference may leave the platform's motions by rounding
 constexpr double kSame = 1e-6;  // rad or m, between readings and where the model has the drives
+constexpr double kLeast = 0.1;  // of a correction: so much is kept where a motion itself leaves no room
+
+/** Efforts (m), in place: on the way to them from `planned`, cut to the largest, as far as these permit. */
+void towards(int m, double * planned, const double * largest, double * efforts)
+{
+  double share = 1.0;
+  for (int k = 0; k < m; ++k)
+  {
+    planned[k] = std::clamp(planned[k], -largest[k], largest[k]);
+    const double way = efforts[k] - planned[k], room = largest[k] - std::copysign(planned[k], way * planned[k]);
+    if (std::abs(way) > room) share = std::min(share, room / std::abs(way));
+  }
+  share = std::max(share, kLeast);
+  for (int k = 0; k < m; ++k) efforts[k] = planned[k] + share * (efforts[k] - planned[k]);
+}
 }  // namespace
 
 ComputedTorque::ComputedTorque(Robot robot, const Gains & gains, int mode)
@@ -105,12 +120,15 @@ Answer ComputedTorque::update(
 
   status = limbs_.inverse_dynamics(pose, measured_.twist, asked, mode_, efforts);
   if (status != kOk) return {Verdict::lost, status, "efforts", false};
-  for (int k = 0; k < m; ++k)
+  for (int k = 0; k < m; ++k) answer.saturated = answer.saturated || std::abs(efforts[k]) > largest_effort[k];
+  if (answer.saturated)
   {
-    const double within = std::clamp(efforts[k], -largest_effort[k], largest_effort[k]);
-    answer.saturated = answer.saturated || within != efforts[k];
-    efforts[k] = within;
+    // the whole correction is made smaller: cut at single drives, it would turn the platform
+    Drives planned;
+    status = limbs_.inverse_dynamics(pose, measured_.twist, good_.acceleration, mode_, planned.data());
+    if (status == kOk) towards(m, planned.data(), largest_effort.data(), efforts);
   }
+  for (int k = 0; k < m; ++k) efforts[k] = std::clamp(efforts[k], -largest_effort[k], largest_effort[k]);
   return answer;
 }
 
