@@ -103,6 +103,7 @@ def _run(
     prepare: Callable[[Sequence[bringup.NodeSpec]], None],
 ) -> int:
     """Start the nodes, with their arguments by name, and wait for their end; the exit code of the run."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # who starts this may have held them back: nodes inherit it
     gate = Gate()
 
     def start(spec: bringup.NodeSpec) -> None:
