@@ -275,7 +275,7 @@ def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array,
     return np.asarray(found.x)
 
 
-_LEAST = 0.1
+_LEAST = 0.1  # of a correction, as in pkm_ros2_control/src/computed_torque.cpp
 
 
 class Sharing:
@@ -309,8 +309,8 @@ class Sharing:
         """
         start = np.clip(start, self.lower, self.upper)
         way = end - start
-        passed = np.abs(way) > np.where(way > 0.0, self.upper - start, start - self.lower)
         room = np.where(way > 0.0, self.upper - start, start - self.lower)
+        passed = np.abs(way) > room
         return start + way * max(_LEAST, float(np.min(room[passed] / np.abs(way[passed]), initial=1.0)))
 
     def share(self, jacobian: Array, efforts: Array) -> Array:

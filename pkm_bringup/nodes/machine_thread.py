@@ -52,8 +52,9 @@ _FIELDS = (("effort", CommandMode.EFFORT), ("velocity", CommandMode.VELOCITY), (
 
 # Of a joint's range: commanded positions further from where the joint is are old targets, before others were taken.
 _FIRST_STEP = 0.002  # since the drives are on, where the commander begins at its reading
-_REMEMBERED = 250  # commands that a forward controller was given
 _NEXT_STEP = 0.02  # after a silence, in which the commander went on
+
+_REMEMBERED = 250  # commands that a forward controller was given
 
 
 class CommandInbox:

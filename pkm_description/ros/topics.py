@@ -37,9 +37,7 @@ CONVEYOR_STATES = "conveyor_states"  # sensor_msgs/JointState: travel and speed 
 EMERGENCY_STOP = "emergency_stop"  # std_msgs/Empty: any message takes the machine out of power, until it is reset
 HARDWARE_COMMANDS = "hardware/joint_commands"  # the same two, as the hardware names them: the topics that
 HARDWARE_STATES = "hardware/joint_states"  # JointStateTopicSystem of the <ros2_control> block speaks
-FORWARDED_COMMANDS = (
-    "forwarded_commands"  # sensor_msgs/JointState: what a forward controller was given, for which state
-)
+FORWARDED_COMMANDS = "forwarded_commands"  # sensor_msgs/JointState: what a forward controller was given, with stamps
 MACHINE_STATE = "hardware/state"  # lifecycle_msgs/State, latched: whether the drives follow commands
 COMMANDERS_STATE = "commanders/state"  # lifecycle_msgs/State, latched: whether ros2_control passes commands on
 LOOP_STATISTICS = "~/loop_statistics"  # pkm_interfaces/LoopStatistics

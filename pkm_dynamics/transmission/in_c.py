@@ -143,9 +143,11 @@ static int solve(const double joints[N], const double effort[N], const double st
         {name}_home(home);
         status = in_parts(home, joints, effort, at, out);
     }}
+    if (status != {NAME}_OK) /* then `out` may not have been written */
+        return status;
     for (int k = 0; k < 2 * M; k++)
         total += 0.0 * out[S + 2 + k];
-    return status == {NAME}_OK && !isfinite(total) ? {NAME}_INVALID : status;
+    return isfinite(total) ? {NAME}_OK : {NAME}_INVALID;
 }}
 
 int {name}_to_actuators(const double joints[N], const double joint_effort[N], double state[S + N],
