@@ -409,7 +409,6 @@ class Loads:
 
     @cached_property
     def _frames(self) -> tuple[Array, Array]:
-        """Rotations (n, n_bodies, 3, 3) and origins (n, n_bodies, 3) of all bodies."""
         states = [self._problem.moved(int(i)).state for i in np.flatnonzero(self.held)]
         return np.array([state["R"] for state in states]), np.array([state["p"] for state in states])
 

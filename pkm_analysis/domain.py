@@ -112,7 +112,6 @@ def _far(cell: Cell) -> int:
 
 
 def _before(cell: Cell) -> Cell:
-    """The cell before this one on the straight line from home."""
     far = _far(cell)
     return tuple(int(np.rint(k * (far - 1) / far)) for k in cell)
 

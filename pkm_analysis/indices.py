@@ -422,6 +422,5 @@ def part_of(S: Array, part: Part, length: float) -> Array:
 
 
 def _aligned(U: Array) -> Array:
-    """The same space, with axes of the base frame where it contains them."""
     kept = [axis for axis in np.eye(6) if np.linalg.norm(axis - U @ (U.T @ axis)) < 1e-9]
     return np.array(kept).T if len(kept) == U.shape[1] else U

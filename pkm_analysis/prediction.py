@@ -355,7 +355,6 @@ class Motor:
     inertia: float  # kg m^2, of the rotor
 
     def __post_init__(self) -> None:
-        """Refuse invalid numbers."""
         if not (0.0 < self.continuous <= self.peak and self.speed > 0.0 and self.inertia >= 0.0):
             about = f"motor '{self.name}'"
             raise AnalysisError(about, "its numbers are not valid", "0 < continuous <= peak, speed > 0")
@@ -373,7 +372,6 @@ class Gear:
     speed: float = np.inf  # rad/s, of the motor
 
     def __post_init__(self) -> None:
-        """Refuse invalid numbers."""
         if not (self.ratio > 0.0 and 0.0 < self.efficiency <= 1.0 and self.inertia >= 0.0 and self.peak > 0.0):
             raise AnalysisError(f"gear '{self.name}'", "its numbers are not valid", "ratio > 0, 0 < efficiency <= 1")
 
@@ -410,7 +408,6 @@ class Choice:
         return max(self.uses.values())
 
     def __str__(self) -> str:
-        """A line of the table."""
         return f"{self.joint}: {self.pair} {self.verdict}: {self.reason}"
 
     @property

@@ -479,7 +479,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Names apart by commas; those with a comma are in double quotes."""
     return tuple(name for row in csv.reader([text], skipinitialspace=True) for name in row if name)
 
 

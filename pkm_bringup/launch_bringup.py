@@ -230,7 +230,6 @@ def _program(package: str, executable: str, values: bringup.Values, **more: Any)
 
 @cache
 def _works(words: tuple[str, ...]) -> bool:
-    """Whether this computer has what these words call, with these options."""
     return which(words[0]) is not None and subprocess.call([*words, "true"], stderr=subprocess.DEVNULL) == 0
 
 

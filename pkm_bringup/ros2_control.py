@@ -174,5 +174,4 @@ def write_parameters(parameters: Mapping[str, Any], path: str | Path) -> None:
 
 
 def _short(value: float) -> float:
-    """A number with four digits, which is more than a gain needs."""
     return float(f"{value:.4g}")

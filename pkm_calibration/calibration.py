@@ -371,7 +371,6 @@ def _expected_miss(robot: MeasuredRobot) -> float:
 
 
 def _points(robot: MeasuredRobot) -> Array:
-    """Where the drawing has the measured point at each row (n, 3), base frame."""
     platform = robot.nominal.platform
     return np.asarray(platform[:, :3, 3] + np.einsum("nij,nj->ni", platform[:, :3, :3], robot.measured.point))
 

@@ -84,7 +84,6 @@ class _Page(NamedTuple):
     figure: Figure
 
     def __str__(self) -> str:
-        """The heading and the sentences of the page."""
         return "calibration " + "\n".join(self.words)
 
     def to_dict(self) -> dict[str, Any]:

@@ -63,7 +63,6 @@ class Measurements:
     lines: NDArray[np.int64]  # of the file
 
     def __len__(self) -> int:
-        """How many rows there are."""
         return len(self.drives)
 
     def rows(self, at: NDArray[np.int64] | NDArray[np.bool_]) -> Measurements:
@@ -131,7 +130,6 @@ def parse_measurements(text: str, mechanism: Mechanism, source: str = "measureme
 
 
 def _known(mechanism: Mechanism) -> dict[str, bool]:
-    """Names of columns, and whether each is a length."""
     known = {f.name: f.slides for joint in mechanism.joints for f in freedoms(joint)}
     for name in mechanism.platform_chain:  # the same words mean what is measured
         known.pop(name, None)

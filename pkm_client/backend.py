@@ -181,7 +181,6 @@ class RobotState:
         return self.mode not in (Mode.WAITING, Mode.STOPPED) and bool(np.isfinite(self.reference).all())
 
     def __str__(self) -> str:
-        """A few lines for a person."""
         lines = [self.mode.name.lower() + (f": {self.reason}" if self.reason else "")]
         if np.isfinite(self.pose).all():
             place = ", ".join(fixed(value, 4) for value in self.pose[:3])

@@ -402,11 +402,9 @@ class Robot:
         self._backend.close()
 
     def __enter__(self) -> Robot:
-        """Return itself; the end of the block closes it."""
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """Close."""
         self.close()
 
     # -- inside -----------------------------------------------------------------------------------------------------
@@ -642,7 +640,6 @@ def _whole(pose: Array, state: RobotState) -> Array:
 
 
 def _is_somewhere(pose: Array) -> bool:
-    """Whether the numbers of a pose (7,) are those of a place."""
     return bool((np.abs(pose) <= FASTEST).all())
 
 

@@ -113,7 +113,6 @@ def tool_named(name: str, tools: Mapping[str, Tool]) -> Tool:
 
 
 def _turned(attitude: Array, vector: Array) -> Array:
-    """A vector (3,) of a frame with attitudes (..., 4), in base axes (..., 3)."""
     axis, w = attitude[..., :3], attitude[..., 3:]
     along = np.cross(axis, np.broadcast_to(vector, axis.shape))
     return np.asarray(vector + 2.0 * (w * along + np.cross(axis, along)))

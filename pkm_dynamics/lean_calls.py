@@ -71,7 +71,6 @@ POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion
 
 
 def _fixed_steps(kinematics: Kinematics) -> Instead:
-    """What is recorded of limbs in place of iteration, and of orthogonalisation."""
     quick = (inverse_by_rows, inverse_in_fixed_order)
     steps = trace(newton_in_fixed_steps, [quick])
     return (quick, (solve_newton, nearby(parts_of_blocks(kinematics.tables, kinematics.home), steps)))

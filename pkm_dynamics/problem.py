@@ -85,7 +85,6 @@ class Problem:
         return problem
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self.motions)
 
     # -- motion space -----------------------------------------------------------------------------------------------

@@ -59,7 +59,6 @@ class Carried:
         return Carried((payload,), np.zeros(n, dtype=np.int64))
 
     def __getitem__(self, part: slice | NDArray[np.int64]) -> Carried:
-        """Return some of the samples."""
         return Carried(self.payloads, self.which[part])
 
     def wrench(self, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array | None:

@@ -90,7 +90,6 @@ class SimulatedDevice(ABC):
         return self.port
 
     def __enter__(self: _Device) -> _Device:
-        """Switch the device on."""
         self.switch_on()
         return self
 

@@ -482,7 +482,6 @@ def _modes_text(modes: dict[str, Any]) -> list[str]:
 
 
 def _assembly_signs(modes: dict[str, Any]) -> str:
-    """What precedes the number in the label of an assembly mode."""
     labels = [mode["label"] for mode in modes["assembly_modes"]]
     if any(label.startswith("redundant") for label in labels):
         return "redundant: with more drives than degrees of freedom, no sign distinguishes them"

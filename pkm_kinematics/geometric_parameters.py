@@ -56,7 +56,6 @@ class GeometricParameter:
     with_others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Name, unit, and what moves along."""
         also = f" (with {', '.join(self.with_others)})" if self.with_others else ""
         return f"{self.name} [{self.unit}]{also}"
 
@@ -81,7 +80,6 @@ class GeometricParameters:
         self.all: tuple[GeometricParameter, ...] = tuple(self._closing(found))
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self.all)
 
     @cached_property
@@ -226,7 +224,6 @@ class GeometricParameters:
         )
 
     def _ratio(self, k: int) -> GeometricParameter:
-        """The relative change of a gear's ratio."""
         name = self.model.places[k].element
         limb = self._limb_of.get(name, "")
         weights = np.zeros((len(self.model.places), 6))

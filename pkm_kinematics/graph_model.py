@@ -68,7 +68,6 @@ class States:
     platform: Array
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self.q)
 
     def rows(self, at: NDArray[np.int64] | NDArray[np.bool_] | slice) -> States:
@@ -90,7 +89,6 @@ class States:
 
 
 def _times(frames: Array, matrix: Array) -> Array:
-    """Products (n, k, k) of matrices (n, k, k) with one (k, k), as one product of two."""
     n, k, _ = frames.shape
     return np.asarray((frames.reshape(n * k, k) @ matrix).reshape(n, k, k))
 

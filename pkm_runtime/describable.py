@@ -48,7 +48,6 @@ class Describable:
         return ()
 
     def __repr__(self) -> str:
-        """One line."""
         kind = type(self).__name__
         try:
             return f"<{kind} {self._summary()}>"
@@ -56,14 +55,12 @@ class Describable:
             return f"<{kind}, incomplete>"
 
     def __str__(self) -> str:
-        """A few lines."""
         try:
             return "\n".join([f"{type(self).__name__} {self._summary()}", *(f"  {line}" for line in self._details())])
         except Exception:
             return repr(self)
 
     def __dir__(self) -> list[str]:
-        """Names for users."""
         kind = type(self)
         return sorted(
             name

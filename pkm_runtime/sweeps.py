@@ -213,7 +213,6 @@ class Journal:
                 raise UsageError(f"journal {self.path}", str(error), "make room for it") from error
 
     def __len__(self) -> int:
-        """Number of chunks."""
         with self._turn:
             return int(self._file.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
 

@@ -260,7 +260,6 @@ def refusal(headers: Any, host: str) -> str:
 
 
 def _is(host: str, kind: str) -> bool:
-    """Whether a host is a number (not a name), and one of that kind."""
     try:
         return bool(getattr(ipaddress.ip_address(host), kind))
     except ValueError:

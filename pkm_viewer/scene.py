@@ -198,7 +198,6 @@ class Scene:
         self._fit_all()
 
     def _shown(self) -> Array:
-        """Points (n, 3) around the robot and its handles, and on its planned path."""
         return np.vstack((self._points, self._handles, self._planned))
 
     def _welcome(self, client: Any) -> None:

@@ -75,7 +75,6 @@ def stiffness_picture(found: Stiffness) -> Figure:
 
 
 def _at(twist: Array, points: Array, origin: Array) -> Array:
-    """Displacements of points (..., 3) of a rigid node."""
     return np.asarray(twist[:3] + np.cross(twist[3:], points - origin))
 
 

@@ -327,7 +327,6 @@ class ErrorModel:
 
 
 def _translated(places: int, by: Mapping[int, Array]) -> GeometricParameter:
-    """Places that move along vectors (3,) in their own axes."""
     weights = np.zeros((places, 6))
     for place, vector in by.items():
         weights[place, :3] = vector

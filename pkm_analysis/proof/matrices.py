@@ -50,7 +50,6 @@ class Ball:
         return Ball(A, np.zeros_like(A))
 
     def __matmul__(self, other: Ball) -> Ball:
-        """Matrix product."""
         n = self.middle.shape[-1]
         size, others = np.abs(self.middle), np.abs(other.middle)
         rounding = (n + 2) * UNIT * (size @ others)
@@ -60,12 +59,10 @@ class Ball:
         return Ball(self.middle @ other.middle, radius)
 
     def __add__(self, other: Ball) -> Ball:
-        """Sum."""
         middle = self.middle + other.middle
         return Ball(middle, (self.radius + other.radius + 2.0 * UNIT * np.abs(middle)) * MORE + TINY)
 
     def __neg__(self) -> Ball:
-        """Minus."""
         return Ball(-self.middle, self.radius)
 
     def __sub__(self, other: Ball) -> Ball:
@@ -78,7 +75,6 @@ class Ball:
         return Ball(np.swapaxes(self.middle, -1, -2), np.swapaxes(self.radius, -1, -2))
 
     def __getitem__(self, at: Any) -> Ball:
-        """Some entries."""
         return Ball(self.middle[at], self.radius[at])
 
     @property
@@ -122,13 +118,11 @@ class Affine:
         return Affine(zero + A, np.zeros((n, k, *shape)), half, zero)
 
     def __add__(self, other: Affine) -> Affine:
-        """Sum."""
         size = self._size() + other._size() + self.rest + other.rest
         rest = (self.rest + other.rest + 2.0 * UNIT * size) * MORE + TINY
         return Affine(self.centre + other.centre, self.slopes + other.slopes, self.half, rest)
 
     def __neg__(self) -> Affine:
-        """Minus."""
         return Affine(-self.centre, -self.slopes, self.half, self.rest)
 
     def __matmul__(self, other: Affine) -> Affine:
@@ -151,7 +145,6 @@ class Affine:
         return Affine(centre, slopes, self.half, rest)
 
     def __getitem__(self, at: Any) -> Affine:
-        """Some rows and columns."""
         rows, columns = at
         parts = [A[..., rows, :][..., columns] for A in (self.centre, self.slopes, self.rest)]
         return Affine(parts[0], parts[1], self.half, parts[2])
@@ -171,7 +164,6 @@ class Affine:
         return np.array(list(product((-1.0, 1.0), repeat=self.half.shape[1])))
 
     def _size(self) -> Array:
-        """Largest absolute values of the affine part (n, r, c)."""
         return np.asarray((np.abs(self.centre) + np.einsum("nkrc,nk->nrc", np.abs(self.slopes), self.half)) * MORE)
 
     def largest(self) -> Array:
@@ -343,7 +335,6 @@ def _padded(b: Affine, rows: tuple[int, int]) -> Affine:
 
 
 def _inverse(A: Array) -> Array:
-    """Inverses; the unit matrix for singular ones."""
     n = A.shape[-1]
     values = np.linalg.svd(A, compute_uv=False)
     regular = values[..., -1] > 1e-14 * values[..., 0]
@@ -351,5 +342,4 @@ def _inverse(A: Array) -> Array:
 
 
 def _norm(A: Array) -> Array:
-    """Frobenius norms of matrices of bounds, rounded up."""
     return np.asarray(np.sqrt((A * A).sum(axis=(-1, -2))) * MORE + TINY)

@@ -117,7 +117,6 @@ class _Rows:
         self._known: dict[tuple[int, int, int], int] = {}
 
     def _write(self, what: int, a: int = 0, b: int = 0) -> int:
-        """The row of an operation, one for all that are equal."""
         row = (what, a, b)
         if what == intervals.GIVEN or row not in self._known:
             self.rows.append(row)

@@ -188,7 +188,6 @@ class _Finder:
         return bool((self.graph.measures.between(moved, moved, order, order + 1) == 0).all())
 
     def _links(self, end: int) -> Indices:
-        """Nodes around an end that a free straight line reaches."""
         from_end = self.ends[end]
         nodes = self.graph.around(from_end)
         nodes = nodes[self.graph.nodes.inside[nodes]]

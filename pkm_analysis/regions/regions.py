@@ -71,7 +71,6 @@ class Touch:
     count: int
 
     def __str__(self) -> str:
-        """The two regions, and what is crossed."""
         return f"{self.first} and {self.second} touch through {self.through}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -269,7 +268,6 @@ def touches_within(graph: GridGraph, numbers: NDArray[np.int32]) -> list[Touch]:
 
 
 def _grouped(*values: NDArray[Any]) -> Iterator[tuple[list[int], Indices]]:
-    """Each combination of values (n,) that occurs, in order, and where it does."""
     combinations, which = np.unique(np.stack(values, axis=1), axis=0, return_inverse=True)
     for k, combination in enumerate(combinations.tolist()):
         yield combination, np.flatnonzero(which.ravel() == k)

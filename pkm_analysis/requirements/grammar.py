@@ -102,7 +102,6 @@ class Bound(NamedTuple):
     unit: str  # as written, empty without
 
     def __str__(self) -> str:
-        """As it is written."""
         return f"{self.name} {'>' if self.above else '<'} {self.number:g} {self.unit}".rstrip()
 
     def in_si(self, wanted: str) -> float:

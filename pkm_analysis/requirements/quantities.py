@@ -275,7 +275,6 @@ def _least_stiffness(found: Enclosure, drives: float, wrenches: Array) -> Array:
 
 
 def _most_stiffness(found: Enclosure, drives: float, wrenches: Array) -> Array:
-    """By the compliance along the direction that is softest at the boxes' centres."""
     C = _structure(found, drives).displacements(found, wrenches)[..., :-1]
     v = Ball.exactly(np.linalg.eigh(0.5 * (C.middle + np.swapaxes(C.middle, -1, -2)))[1][..., -1:])
     softest = (v.T @ C @ v).lower[:, 0, 0]

@@ -198,7 +198,6 @@ class Requirement:
         return self.quantity.question, self.bound, self.at_least
 
     def __str__(self) -> str:
-        """As it is written."""
         return (
             self.text or f"{self.quantity.name} {'>' if self.at_least else '<'} {self.bound:.6g}{self.quantity.suffix}"
         )

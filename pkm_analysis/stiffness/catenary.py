@@ -118,7 +118,6 @@ def hanging(span: float, rise: float, tension: float, weight: float, EA: float) 
 
 
 def _per_force(H: float, V: float, length: float, weight: float, EA: float) -> float:
-    """Span over horizontal force [m/N]."""
     near, far = (V - weight * length, V) if weight * length <= 2.0 * V else (-V, weight * length - V)
     T0, T = np.hypot(H, near), np.hypot(H, far)
     c = (1.0 + (near + far) / (T0 + T)) / (near + T0)

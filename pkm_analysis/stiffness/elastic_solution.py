@@ -411,7 +411,6 @@ class ElasticSystem:
 
 
 def _turned(matrix: Array) -> Array:
-    """Transposed matrices (..., m, n)."""
     return np.swapaxes(matrix, -1, -2)
 
 

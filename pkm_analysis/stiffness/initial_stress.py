@@ -131,12 +131,10 @@ def _hanging(system: ElasticSystem, name: str, tension: float) -> Array:
 
 
 def _moved(system: ElasticSystem, node: int, point: Array) -> Array:
-    """Displacement (3, n) of a point (3,) of a node per unit of each coordinate."""
     return np.asarray(system.paths[node][:3] - skew(point - system.model.origin) @ system.paths[node][3:])
 
 
 def _add(H: Array, own: list[int], rows: Array) -> None:
-    """Add second derivatives (k, n) of k coordinates with coordinates before them."""
     for column, row in zip(own, rows, strict=True):
         H[column, : len(row)] += row
         H[: len(row), column] += row

@@ -83,7 +83,6 @@ class Stiffness(Plottable):
 
     @cached_property
     def _loads(self) -> Array:
-        """Weight, payload and wrench (n_nodes, 6, 1), without the springs."""
         return self.system.weights(self.payload) + self.system.on_platform(self.wrench[:, None])
 
     @cached_property
@@ -325,7 +324,6 @@ class Stiffness(Plottable):
 
     @property
     def _soft(self) -> NDArray[np.bool_]:
-        """Which of the base's directions (6,) give way."""
         scale = scaling(self.system.length)
         return np.asarray(scale**2 * np.diag(self.compliance) > STIFF * self._principal[0].max(initial=0.0))
 
@@ -411,7 +409,6 @@ def _bearing_rigid(joint: JointBetween) -> bool:
 
 
 def _grouped(about: dict[str, str]) -> list[tuple[str, str]]:
-    """What is said of links, and of which."""
     found: dict[str, list[str]] = {}
     for link, words in about.items():
         found.setdefault(words, []).append(link)

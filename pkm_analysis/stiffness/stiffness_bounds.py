@@ -153,7 +153,6 @@ class ElasticOverBoxes:
         return [*(count - 1) * [first], second]
 
     def _body(self, link: str) -> int:
-        """The body of the kernels that a link belongs to."""
         m = self.mechanism
         joint = next((j for j in m.joints if j.child == link), None)
         if link == m.base_link:
@@ -386,7 +385,6 @@ class ElasticOverBoxes:
         return cut
 
     def _strained(self, compliances: Affine, forces: Affine) -> Affine:
-        """Strains (n_e, c) of all parts."""
         parts = [part.at for part in self.system.parts if part.kind != "spring"]
         return _stacked([compliances[at, : at.stop - at.start] @ forces[at, :] for at in parts])
 
@@ -432,7 +430,6 @@ def _frames(recorder: Recorder) -> list[tuple[NDArray[Any], NDArray[Any]]]:
 
 
 def _values(numbers: NDArray[Any]) -> Array:
-    """Of the recording."""
     return np.array([value(x) for x in np.ravel(numbers)]).reshape(np.shape(numbers))
 
 
@@ -441,7 +438,6 @@ def _size(vector: NDArray[Any]) -> Number:
 
 
 def _stacked(parts: list[Affine]) -> Affine:
-    """Matrices below each other."""
     centre, slopes, rest = (
         np.concatenate([getattr(p, name) for p in parts], axis=-2) for name in ("centre", "slopes", "rest")
     )
@@ -449,14 +445,12 @@ def _stacked(parts: list[Affine]) -> Affine:
 
 
 def _length(edge: BeamBetween | JointBetween) -> float:
-    """Of a beam or a line [m], zero of other joints."""
     if isinstance(edge, BeamBetween):
         return float(edge.length)
     return 0.0 if edge.line is None else float(edge.line.length)
 
 
 def _times(factors: NDArray[Any], number: Number) -> NDArray[Any]:
-    """Products with a number that may be on a tape."""
     found = np.zeros(factors.shape, dtype=object)
     for at, factor in np.ndenumerate(factors):
         found[at] = factor * number

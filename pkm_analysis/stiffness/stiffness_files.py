@@ -121,7 +121,6 @@ class DeflectionTable:
     checks: int
 
     def __str__(self) -> str:
-        """A line for each."""
         largest, left, miss = (f"{1e6 * value:.3g} um" for value in (self.largest, self.left, self.miss))
         share = 100.0 * self.miss / self.largest if self.largest else 0.0
         lines = [f"table {self.path}: {self.poses} poses, the platform gives way by up to {largest}"]

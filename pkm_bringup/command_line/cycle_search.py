@@ -55,7 +55,6 @@ class Places:
 
 
 def _stations(pick: Array, place: Array, lift: float) -> tuple[list[Array], list[str]]:
-    """Poses (7,) of a cycle, and their names."""
     if not lift > 0.0:
         return [pick, place, pick], ["pick", "place", "pick"]
     raised = np.array([0.0, 0.0, lift, 0.0, 0.0, 0.0, 0.0])

@@ -340,7 +340,6 @@ class ControllerNode(Node):
         return FollowPlatformTrajectory.Result(error_code=int(outcome), error_string=goal.problem)
 
     def _cancel(self, handle: Any) -> CancelResponse:
-        """End the motion of a goal at once, without polling."""
         for one, goal, _ in tuple(self._goals):
             if one.goal_id == handle.goal_id:
                 self._queue.withdraw(goal)

@@ -281,7 +281,6 @@ class HardwareNode(LifecycleNode):
     # Services
 
     def _answer(self, act: Any, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Do it; `act` returns why not, and nothing where it is done."""
         problem = act()
         response.success = not problem
         response.message = problem or self._machine.fault or f"the machine is {self._lifecycle.value}"

@@ -49,7 +49,6 @@ class Hand:
     dead_zone: float
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense (ValueError)."""
         if len(self.axes) != len(DIRECTIONS) or any(number < NONE for number in self.axes):
             raise ValueError(f"axes are {list(self.axes)}; give six numbers, for {', '.join(DIRECTIONS)}; -1: none")
 

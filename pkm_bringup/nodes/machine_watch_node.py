@@ -145,7 +145,6 @@ class MachineWatchNode(Node):
         return missing
 
     def _set_running(self, running: bool) -> None:
-        """Note, and tell our controller, whether commands are passed on."""
         self._running = running
         state = (_ACTIVE, Lifecycle.ACTIVE) if running else (_INACTIVE, Lifecycle.INACTIVE)
         self._commanders.publish(State(id=state[0], label=state[1].value))

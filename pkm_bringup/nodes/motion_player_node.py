@@ -208,7 +208,6 @@ class MotionPlayer(Node):
         return self._order, begun
 
     def _wake(self) -> None:
-        """From the planning thread: look at once."""
         executor = self.executor
         if executor is not None:
             with contextlib.suppress(AttributeError):  # it has ended meanwhile

@@ -44,7 +44,6 @@ class ForceTask:
     sensor_place: Array
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no sense."""
         for name in ("rotation", "sensor_rotation"):
             rotation = getattr(self, name)
             if not (np.shape(rotation) == (3, 3) and np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)):

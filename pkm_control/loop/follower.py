@@ -594,7 +594,6 @@ def _moved_beside(k: Kinematics, pose: Array, hold: Array) -> str:
 
 
 def _apart(kinematics: Kinematics, one: Array, other: Array) -> float:
-    """Distance of two poses, of the robot's size."""
     size = kinematics.engine.size
     return float(pose_distance(one[:7], other[:7], size)) / size
 

@@ -241,7 +241,6 @@ class ServedLoop:
                 self._answers.append(one)
 
     def _not_held(self) -> str:
-        """Turn the drives off, which the controller leaves without commands; say why."""
         assert self._loop is not None
         why = cause_of(self._loop.last.action.reason) if self._loop.last is not None else ""
         warning = self._loop.disable()

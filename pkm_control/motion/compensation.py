@@ -179,7 +179,6 @@ def read_compliance(path: str, kinematics: Kinematics) -> ComplianceTable | None
 
 
 def _numbers(path: str, values: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> Array:
-    """Finite numbers of a shape, of which -1 is any length."""
     try:
         found = np.array(values[key], dtype=np.float64)
     except (KeyError, TypeError, ValueError) as error:

@@ -92,7 +92,6 @@ class CurveCheck:
     kinematics: Kinematics = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compute what all checks share."""
         kinematics, limits = self.dynamics.kinematics, self.limits
         self.kinematics = kinematics
         # who has a choice shares within limits, as controllers do
@@ -443,5 +442,4 @@ class CurveCheck:
 
 
 def _after(bad: ArrayLike) -> NDArray[np.bool_]:
-    """Marks (n,) of samples that are bad on the way (n - 1,) from the one before."""
     return np.concatenate([[False], np.asarray(bad)])

@@ -56,7 +56,6 @@ class PathEvents:
     payloads: tuple[PayloadChange, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether anything happens."""
         return bool(self.outputs or self.payloads)
 
     @property

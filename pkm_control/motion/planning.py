@@ -102,7 +102,6 @@ class MotionPlanner:
     _paths: dict[tuple[bytes, bytes], ActuatorPath] = field(default_factory=dict)  # by start and end
 
     def __post_init__(self) -> None:
-        """Compute what all plans share."""
         if not 0.0 <= self.reserve < 1.0:
             raise ValueError(f"reserve is {self.reserve}, not in [0, 1)")
         self.kinematics = self.dynamics.kinematics

@@ -249,7 +249,6 @@ class MotionPoints:
         return replace(self, start=on_other_clock(self.start)) if self.start else self
 
     def __len__(self) -> int:
-        """Return the number of points."""
         return len(self.times)
 
     def beside(self, kinematics: Kinematics, pose: Array) -> MotionPoints:

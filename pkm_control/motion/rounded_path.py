@@ -135,7 +135,6 @@ class RoundedPath:
         return np.asarray(sums[segment])
 
     def _share(self, i: NDArray[np.int64], s: Array) -> tuple[Array, Array, Array]:
-        """The share b_i(s) of step i that has been done, and its two derivatives."""
         rise = _ramp(s - self.corners[i], self.radii[i])
         fall = _ramp(s - self.corners[i + 1], self.radii[i + 1])
         span = self._spans[i]

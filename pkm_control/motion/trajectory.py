@@ -39,7 +39,6 @@ class TrajectorySample:
     acceleration: Array
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.times)
 
 

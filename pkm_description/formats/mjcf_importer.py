@@ -101,7 +101,6 @@ class _Reader:
         bodies[body.name] = Body(body.name, pose, inertial, body.visuals)
 
     def _taken(self, drawn: Sequence[float]) -> list[float]:
-        """The next positions of the keyframe, else those as drawn."""
         if self.positions is None:
             return list(drawn)
         if len(self.positions) < len(drawn):
@@ -170,7 +169,6 @@ class _Reader:
             joints[drive.joint].limits = Limits(limits.lower, limits.upper, effort=drive.effort)
 
     def _zero(self, joint: str) -> float:
-        """The position from which MuJoCo's equalities count."""
         return self.references.get(joint, 0.0)
 
     def _of_positions(self, coupling: Coupling) -> Coupling:

@@ -81,7 +81,6 @@ def _held(model: ClosureModel, q: Array) -> tuple[Array, int, Array]:
 
 
 def _closed(model: ClosureModel, q: Array) -> Array:
-    """By Newton's method in the independent equations."""
     for _ in range(3):
         gap, J = model.closure(q)
         q = advance(model, q, -np.linalg.pinv(J, rcond=RANK) @ gap)

@@ -255,7 +255,6 @@ class _Reader:
         self.assembly.joints.append(joint)
 
     def _body_at(self, name: str, label: str) -> str:
-        """The body of a name that may be that of a frame or joint."""
         for _ in range(len(self.elements) + 1):
             if name == WORLD or name in self.assembly.bodies:
                 return name
@@ -313,7 +312,6 @@ class _Reader:
 
 
 def _refuse_misspelled(element: ET.Element, label: str) -> None:
-    """Refuse elements whose name is nearly one that is read."""
     for child in element:
         tag, name = str(child.tag), child.get("name")
         refuse_near(tag, PARTS[element.tag], label)

@@ -125,7 +125,6 @@ class _Tree:
             self.assembly.joints.append(one)
 
     def _float(self, body: str) -> None:
-        """Give a robot that nothing holds the freedoms of its first body."""
         pose = self.bodies[body].pose
         self.bodies[WORLD] = Body(WORLD, np.eye(4))
         joint = Joint("floating_base", JointType.FLOATING, WORLD, body, np.eye(4), np.array([0.0, 0.0, 1.0]))

@@ -334,7 +334,6 @@ def _quaternion(value: Any) -> Array:
 
 
 def _same(single: Any, exact: Any) -> bool:
-    """Whether numbers of single precision are those of full precision."""
     return bool(np.allclose(np.array(single), np.array(exact), rtol=SINGLE, atol=SINGLE))
 
 

@@ -294,7 +294,6 @@ def _within(q: Array, lower: Array, upper: Array, scale: Array) -> bool:
 
 
 def _wrapped(model: ClosureModel, q: Array, columns: Array) -> Array:
-    """Coordinates with angles in -pi..pi."""
     wrapped = q.copy()
     for joint in model.free:
         for k, freedom in enumerate(freedoms(joint), start=model.slices[joint.name].start):

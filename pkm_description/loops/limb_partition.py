@@ -150,7 +150,6 @@ class LimbGraph:
 
 
 def _common_beginning(links: Set[str]) -> str:
-    """Common beginning of the links' names up to an underscore."""
     ordered = sorted(links)
     first, last = ordered[0], ordered[-1]
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))

@@ -58,7 +58,6 @@ class Diagnostics:
         self._silent = _AT_LEAST_EVERY
 
     def _timeless(self) -> bool:
-        """Whether the node's clock is a silent `/clock`."""
         sim_time = self._node.has_parameter("use_sim_time") and self._node.get_parameter("use_sim_time").value
         return bool(sim_time) and self._node.get_clock().now().nanoseconds == 0
 

@@ -132,7 +132,6 @@ def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
 
 
 def _xacro_state() -> str:
-    """Digest of everything that expansions depend on."""
     digest = hashlib.sha256()
     for file in _xacro_files():
         content = file.read_bytes()

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: D105 - operators do what operators do
 """One function of a robot while it is recorded: what stands for the working mode, stretches with their refusals."""
 
 from __future__ import annotations

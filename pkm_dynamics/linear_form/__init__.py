@@ -44,7 +44,6 @@ class ParameterSet:
     bodies: dict[str, int]
 
     def __len__(self) -> int:
-        """Number of parameters."""
         return len(self.names)
 
     @property

@@ -58,7 +58,6 @@ class BaseParameters:
     gap: float
 
     def __len__(self) -> int:
-        """Number of base parameters."""
         return len(self.names)
 
     def values(self, p: Array) -> Array:

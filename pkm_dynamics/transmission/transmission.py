@@ -40,7 +40,6 @@ class MotorLine:
     stall: float = np.inf
 
     def __post_init__(self) -> None:
-        """Refuse limits that are none."""
         if not (self.effort >= 0.0 and self.speed >= 0.0 and self.stall >= 0.0):
             about = f"limits {self.effort:g}, {self.speed:g}, {self.stall:g} of a motor"
             raise UsageError(about, "a limit is negative or no number", "give what holds both ways")

@@ -201,7 +201,6 @@ class ODriveDriver(Driver):
     current: str
 
     def __post_init__(self) -> None:
-        """Begin with axes of which nothing is known."""
         super().__init__()
         n = len(self.properties.switch)
         self._changed = ""

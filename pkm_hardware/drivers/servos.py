@@ -59,7 +59,6 @@ class ServoDriver(Driver):
     outputs: Mapping[str, ServoOutput] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with the outputs unset."""
         super().__init__()
         self.resting = "the servos hold their last pulses" if self.on_silence == HOLD else ""
         self._set: dict[int, int] = {}  # pulses of the outputs, by channel

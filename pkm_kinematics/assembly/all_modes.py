@@ -87,7 +87,6 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
 
 
 def _at_home(engine: Engine, q: Array) -> Array:
-    """Joint positions (n_joints,) of home with the actuators at q (n_actuated,)."""
     joints = engine.home_joints.copy()
     joints[engine.actuated_column] = q
     return joints
@@ -123,7 +122,6 @@ def _agree(method: AssemblyMethod, q: Array, pose: Array, k: int, solved: Solved
 
 
 def _labels(prefixes: Sequence[str]) -> Iterator[str]:
-    """Prefixes, each followed by its number among equal ones."""
     counts: dict[str, int] = {}
     for prefix in prefixes:
         counts[prefix] = counts.get(prefix, 0) + 1

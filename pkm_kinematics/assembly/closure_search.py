@@ -53,7 +53,6 @@ class ClosureSystem:
         return x - self._turns(x - 0.5 * (self.lower + self.upper))
 
     def _turns(self, gap: Array) -> Array:
-        """Whole periods next to a difference of points."""
         finite = np.isfinite(self.period)
         period = np.where(finite, self.period, 1.0)
         return np.where(finite, period * np.round(gap / period), 0.0)

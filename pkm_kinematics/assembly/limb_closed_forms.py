@@ -181,7 +181,6 @@ class PlaneMethod(DistanceMethod):
 
     @cached_property
     def _frame(self) -> Array:
-        """Two directions (2, 3) in the plane, in which plane coordinates count."""
         first = np.linalg.svd(self._normal[None])[2][1]
         return np.array([first, np.cross(self._normal, first)])
 
@@ -200,7 +199,6 @@ class PlaneMethod(DistanceMethod):
         return axis
 
     def _in_space(self, xy: Array) -> Array:
-        """Positions (k, 3) of the platform's origin at plane coordinates (k, 2)."""
         return xy @ self._frame + self._normal * (self._normal @ self._home[:3, 3])
 
 

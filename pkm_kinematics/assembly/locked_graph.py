@@ -125,7 +125,6 @@ class _Parts:
             self._p[i] = at + turn[:, 2] * value if row["prismatic"] else at
 
     def _placed(self, i: int) -> tuple[Array, Array]:
-        """Frame of the joint that carries body i, in the part of its parent."""
         row = self._bodies[i]
         R, p = self._R[row["parent"]], self._p[row["parent"]]
         return R @ row["rotation"], R @ row["translation"] + p

@@ -194,7 +194,6 @@ def _safe_stride(series: Complex, tolerance: float, caution: float) -> float:
 
 @plain
 def _predict(series: Complex, s: float, guess: Complex) -> None:
-    """Unit vector of the series at s, written into `guess`."""
     for c in range(guess.shape[0]):
         total = series[ORDER, c]
         for k in range(ORDER - 1, -1, -1):

@@ -120,7 +120,6 @@ class GraphClosure:
         return pose_from_transform(self._transform(free))
 
     def _image(self, free: Array) -> Array:
-        """Platform transform with lengths in units of the size."""
         transform = self._transform(free)
         return np.append(transform[:3, :3], transform[:3, 3] / self.size)
 

@@ -87,7 +87,6 @@ class LinkageStates:
         return fitted
 
     def _terms(self, u: Any) -> Any:
-        """1, u and products of two of these (terms, rows)."""
         n, (i, j) = len(u), self._pairs
         terms = self._library.empty((1 + n + len(i), u.shape[1]))
         terms[0], terms[1 : 1 + n], terms[1 + n :] = 1.0, u, u[i] * u[j]

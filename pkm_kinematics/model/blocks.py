@@ -226,7 +226,6 @@ def assemble(mechanism: Mechanism, graph: Graph, plans: list[list[Plan]], home: 
 
 
 def _anchor(parents: NDArray[np.int64], body: int, start: int) -> int:
-    """Nearest body outside the block that starts at `start`, going down from `body`."""
     while body >= start:
         body = int(parents[body])
     return body

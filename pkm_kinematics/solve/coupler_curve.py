@@ -106,7 +106,6 @@ class _Tracer:
         self._scale = np.where(self._turning, 1.0, size)
 
     def _linear(self, x: Array) -> tuple[Array, Array]:
-        """Gaps of the closures, and their derivatives by the joints in units of `_scale`."""
         return self._equations.gaps(x[self._span]), self._equations.slope() * self._scale
 
     def pose(self, x: Array) -> Array:

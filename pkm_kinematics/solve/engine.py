@@ -123,7 +123,6 @@ class FromHome:
 
     @cached_property
     def _iterated_turns(self) -> NDArray[np.int64]:
-        """Bodies whose joints turn and are found by iteration."""
         t = self.robot.tables
         blocks = t.blocks[t.blocks["solver"] == records.NEWTON]
         bodies = np.concatenate([np.arange(b["start"], b["start"] + b["count"]) for b in blocks])
@@ -183,7 +182,6 @@ class FromHome:
             going, paths, lengths, step = going[on], paths[on], lengths[on], step[on]
 
     def _along(self, paths: Array, fraction: Array) -> Array:
-        """Poses (n, 7) at fractions (n,) of the paths (n, 6) from home."""
         Rotation = scipy.spatial.transform.Rotation
         turned = Rotation.from_rotvec(fraction[:, None] * paths[:, 3:]) * Rotation.from_quat(self.robot.home[3:])
         return np.hstack([self.robot.home[:3] + fraction[:, None] * paths[:, :3], turned.as_quat().reshape(-1, 4)])

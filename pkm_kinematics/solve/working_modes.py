@@ -292,7 +292,6 @@ class WorkingModes:
                 found[k][same[0]] = (key, joints)  # the same, without a joint turned over
 
     def _from_home(self, joints: Array, span: tuple[int, int]) -> float:
-        """Distance of a limb's joints from home, all of them together."""
         columns = self._columns(span)
         return float(np.abs(joints - self.engine.home_joints)[columns].sum())
 

@@ -195,7 +195,6 @@ class CCode:
         return (text if re.search(r"[.en]", text) else text + ".0") + self.suffix
 
     def _operand(self, operand: int | Constant, least: int) -> str:
-        """Text of an operand that must bind at least so tightly."""
         if isinstance(operand, Constant):
             text = self.constant(operand)
             return f"({text})" if text.startswith("-") and least > 1 else text

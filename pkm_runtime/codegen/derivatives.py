@@ -99,14 +99,12 @@ def _direction(tape: Tape, first: int, k: int) -> Number:
 
 
 def _partials(term: Term) -> Sequence[tuple[Any, Number]]:
-    """Each operand of an operation, and the derivative by it."""
     what, *operands = term.how
     x = [term.tape.order[o] if isinstance(o, int) else float(o) for o in operands]
     return list(zip(operands, RULES[what](term, *x), strict=False))
 
 
 def _larger(a: Number, b: Number) -> tuple[Number, Number]:
-    """Derivatives of the larger of a and b by both."""
     return select_larger(a, b, 1.0, 0.0), select_larger(a, b, 0.0, 1.0)
 
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: D105 - operators do what operators do
 """Numbers that record on a tape what is computed with them.
 
 Constants are folded and equal terms shared, so that what depends on the robot alone costs nothing. Comparisons are

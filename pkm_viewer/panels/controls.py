@@ -154,7 +154,6 @@ class RunPanel:
             self._mode = self._modes.value = before
 
     def _ask_quietly(self, request: Any) -> None:
-        """Make a request of which only a refusal is shown."""
         answer = request()
         if not answer.success:
             self._requests.tell(answer)

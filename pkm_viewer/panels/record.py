@@ -44,7 +44,6 @@ class Capture:
         self.running = False
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self._rows)
 
     def start(self) -> None:

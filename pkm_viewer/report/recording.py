@@ -47,7 +47,6 @@ class Rows:
         self.saturated: NDArray[np.bool_] = saturated > 0.0
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.table)
 
     def __reduce__(self) -> tuple[type[Rows], tuple[Array]]:

@@ -295,7 +295,6 @@ class Report:
         return rows
 
     def __str__(self) -> str:
-        """Return the figures as a table."""
         rows = self.lines()
         width = max(len(name) for name, _ in rows)
         lines = [f"{name:<{width}}  {value}" for name, value in rows]

@@ -122,7 +122,6 @@ class MotionFile:
         return cls(source, False, True, poses, None, labels=labels, lines=(), limits=limits, **{**usual, **given})
 
     def __len__(self) -> int:
-        """Return the number of waypoints."""
         return len(self.poses)
 
     def in_base(self, home: Array) -> MotionFile:

@@ -88,13 +88,11 @@ class _Closure:
 
 
 def _turned(vectors: Array, phi: Array) -> Array:
-    """Vectors (k, 2) turned by each angle (n,): (n, k, 2)."""
     cosine, sine, (x, y) = np.cos(phi)[:, None], np.sin(phi)[:, None], vectors.T
     return np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=-1)
 
 
 def _quarter(vectors: Array) -> Array:
-    """Vectors (..., 2) turned by a right angle."""
     return np.stack([-vectors[..., 1], vectors[..., 0]], axis=-1)
 
 

@@ -90,7 +90,6 @@ _ROTATION = 0.5 * (_ROTATION + np.swapaxes(_ROTATION, 2, 3))
 
 
 def _assemble(ee: Array, fe: Array | float, ff: float) -> Array:
-    """Symmetric (8, 8) matrix of e^T ee e + f^T fe e + ff f^T f."""
     matrix = np.zeros((8, 8))
     matrix[:4, :4] = ee
     matrix[4:, :4] = 0.5 * np.asarray(fe)

@@ -123,7 +123,6 @@ def _system(points: Array, lengths: Array) -> Array:
 
 
 def _real_pose(z: Complex) -> Array:
-    """p, phi (4,) of a point of P^5 that is its own conjugate."""
     real = (z / z[0]).real
     return np.append(real[3:], np.arctan2(real[2], real[1]))
 
@@ -210,7 +209,6 @@ ONE = np.array([1.0, 0.0, 1.0])  # 1 + t^2, t = s / c
 
 
 def _height(length: float, half: Array, reach: Array) -> Array:
-    """Squared height of an X as a polynomial (3,) in t, times 1 + t^2."""
     return np.asarray(length**2 * ONE - [0.0, 0.0, 4.0 * half @ half] - polynomial.polymul(reach, reach))
 
 

@@ -89,7 +89,6 @@ def fitted(centre: Array, radius: Array, candidates: Array, consistency: float) 
 
 
 def _widest(centre: Array) -> NDArray[np.int64]:
-    """The three centres, one of them the first, that span the largest triangle."""
     legs = centre[1:] - centre[0]
     areas = np.linalg.norm(np.cross(legs[:, None], legs[None]), axis=2)
     second, third = np.unravel_index(np.argmax(areas), areas.shape)
@@ -97,14 +96,12 @@ def _widest(centre: Array) -> NDArray[np.int64]:
 
 
 def _errors(centre: Array, radius: Array, point: Array) -> tuple[Array, Array]:
-    """Errors (k,) of all distances, and their slope (k, d)."""
     legs = point - centre
     lengths = np.linalg.norm(legs, axis=1)
     return lengths - radius, legs / np.where(lengths > 0.0, lengths, 1.0)[:, None]
 
 
 def _regular(centre: Array, points: Array) -> bool:
-    """Whether at each point the directions to the centres span plane or space."""
     legs = points[:, None] - centre
     directions = legs / np.maximum(np.linalg.norm(legs, axis=2, keepdims=True), 1e-300)
     return bool(np.linalg.svd(directions, compute_uv=False)[:, -1].min() > 1e-7)
@@ -253,7 +250,6 @@ def _eliminated(planes: Array, surfaces: Array) -> tuple[Array, Array]:
 
 
 def _as_many(system: Array, n: int) -> Array:
-    """n combinations of the quadrics if there are more."""
     if len(system) <= n:
         return system
     mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(len(system), n)))[0].T
@@ -287,7 +283,6 @@ def _scaled(linear: Array, quadrics: Array, centre: Array, size: float) -> tuple
 
 
 def _closure(linear: Array, quadrics: Array, p: Array) -> tuple[Array, Array]:
-    """Errors (k + r,) and their gradients (k + r, 3)."""
     z = np.array([1.0, *p, p @ p])
     slope = np.vstack([np.zeros(3), np.eye(3), 2.0 * p])
     image = quadrics.reshape(-1, 5, 5) @ z
