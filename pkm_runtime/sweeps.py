@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,9 +34,11 @@ PURPOSE = "sweeps over a cluster"
 _ANSWERS_WITHIN = 20.0  # s
 _GREETING = 1 << 16  # bytes, that a scheduler says first; it says some hundred
 _LOOK = 0.5  # s
+_SILENCE = 30.0  # s without a result of a cluster: then a line says so
 _SENT = 8  # functions cached pickled here, and unpickled on each worker
 _REVIVED: dict[str, Callable[[Any], Any]] = {}  # functions received by this process, by key
 _ONE = threading.Lock()
+_LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on stderr
 WORTH_KEEPING = 0.02  # s: cheaper results are recomputed
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -389,7 +391,14 @@ class _WorkerProgress:
         self._future, self._address = future, address
 
     def result(self) -> Any:
+        import asyncio  # late: Dask has loaded it; before Python 3.11 its TimeoutError is not the built-in one
+
         try:
+            with suppress(asyncio.TimeoutError):
+                return self._future.result(_SILENCE)
+            if not self._future.done():
+                what = f"no result for {_SILENCE:g} s: its workers are slow or gone, or it hangs; still waiting"
+                _LOG.warning("pkm: scheduler %s: %s, until Ctrl-C", self._address, what)
             return self._future.result()
         except ModuleNotFoundError as error:
             about, problem = f"scheduler {self._address}", f"its workers lack a package: {error}"

@@ -75,6 +75,24 @@ def test_a_worker_that_is_killed_changes_nothing(cluster: Sweeps) -> None:
     assert any(int(pid) != victim for _, pid in results)
 
 
+def test_a_cluster_that_says_nothing_for_long_is_told(
+    cluster: Sweeps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def slow(chunk: float) -> float:
+        time.sleep(1.0)
+        return chunk
+
+    def told() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name == "pkm_runtime.sweeps"]
+
+    assert list(cluster.map(float, [1.0])) == [1.0]
+    assert not told()
+    monkeypatch.setattr("pkm_runtime.sweeps._SILENCE", 0.2)
+    assert list(cluster.map(slow, [2.0])) == [2.0]
+    (line,) = told()
+    assert "no result for 0.2 s" in line
+
+
 def test_an_error_in_a_chunk_is_the_error_of_the_sweep(cluster: Sweeps) -> None:
     def fails(chunk: int) -> int:
         if chunk == 3:
