@@ -126,7 +126,7 @@ class Configuration(ExplainedSolution):
 
     @property
     def residual(self) -> Array:
-        """Largest gap (...,) of a loop closure [m]; of directions, 1. 0 where nothing was solved (INVALID_INPUT)."""
+        """Largest gap (...,) of a loop closure [m]; of directions, 1. NaN where nothing was solved (INVALID_INPUT)."""
         return shaped(self.solved().residual, self.shape)
 
     @property

@@ -252,7 +252,7 @@ class Kinematics(Describable):
             found = self._forward.nearest(wanted, joints)
         else:
             code, none = np.array([int(Status.INVALID_INPUT)]), np.zeros(1, dtype=np.int64)
-            found = PoseRows(nans(1, 7), nans(1, width), code, np.zeros(1), none)
+            found = PoseRows(nans(1, 7), nans(1, width), code, nans(1), none)
         return self._forward_solution(found, (), nearest=True)
 
     def forward_all(self, q: ArrayLike) -> AssemblyModes:

@@ -292,7 +292,7 @@ def _nothing(n: int, width: int) -> PoseRows:
     """Arrays for n answers, of `width` joints, to input that is not usable."""
     status = np.empty(n, dtype=np.int64)
     status.fill(Status.INVALID_INPUT)
-    return PoseRows(nans(n, 7), nans(n, width), status, np.zeros(n), np.zeros(n, dtype=np.int64))
+    return PoseRows(nans(n, 7), nans(n, width), status, nans(n), np.zeros(n, dtype=np.int64))
 
 
 def one_after_the_other(limbs: Sequence[LimbColumns], turning: NDArray[np.bool_]) -> LimbGroups:

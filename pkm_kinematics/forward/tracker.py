@@ -221,7 +221,7 @@ class Tracker:
         """The motion for actuator positions [rad, m] and velocities [rad/s, m/s] (n_actuated,)."""
         q, qd = np.array(positions, dtype=np.float64), np.array(velocities, dtype=np.float64)
         if not (all_finite(q) and all_finite(qd)):
-            return self._lost(Status.INVALID_INPUT, "an actuator reading is not finite", 0.0)
+            return self._lost(Status.INVALID_INPUT, "an actuator reading is not finite", np.nan)
         found = self._on_the_graph(q, qd) if self._beside else self._straight_on(q, qd)
         return found or self.from_pose(q, qd, self.last.pose, self.last.joints)
 

@@ -24,6 +24,7 @@ def test_poses_that_are_not_finite(value, at, delta):
     solved = delta.kinematics.inverse(pose)
     assert solved.status == Status.INVALID_INPUT
     assert np.isnan(solved.joints).all()
+    assert np.isnan(solved.residual)
     assert "finite" in solved.reason()
     assert all(s.status == Status.INVALID_INPUT for s in delta.kinematics.inverse_all(pose))
     assert delta.dynamics.inverse(pose).status == Status.INVALID_INPUT
@@ -221,6 +222,7 @@ def test_rates_efforts_and_joints_that_are_not_finite(value, robot):
     found = kinematics.forward(effort)
     assert found.status == Status.INVALID_INPUT
     assert np.isnan(found.pose).all()
+    assert np.isnan(found.residual)
     assert kinematics.forward_all(effort) == []
 
 

@@ -20,6 +20,8 @@ pose and start are (7,), q (n_actuated,), seed and joints (n_joints,).
 from math import atan2, cos, inf, isfinite, sin, sqrt
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import copy, determinant_sign, gram, multiply
 from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
@@ -308,7 +310,7 @@ def follow_row(model, data, seed, at_q, q, start, solved, pose, joints):
     close the loops, and JOINT_LIMIT is told; else a last solve begins from them.
     """
     if not (check_pose(start, pose) and usable_positions(model, q)):
-        return INVALID_INPUT, 0.0, 0
+        return INVALID_INPUT, np.nan, 0
     take_seed(model, data, seed)
     if at_q:
         read_actuators(model.bodies, data.state, q)

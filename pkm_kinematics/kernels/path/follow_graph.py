@@ -166,7 +166,7 @@ def track_graph(model, data, size, places, q, u, positions, motion):
     state = data.state
     for a in range(q.shape[0]):
         if not abs(q[a]) < places.farthest[a]:
-            return INVALID_INPUT, 0.0, 0
+            return INVALID_INPUT, np.nan, 0
     place_row(data, positions)
     status, residual, iterations = follow_graph(model, data, size, places.actuators, q)
     if status != CONVERGED:

@@ -19,7 +19,7 @@ from pkm_runtime.kernels.compiled import allocating, compiled
 def track_usable(model, data, last, q, pose):
     """As `track_pose`; INVALID_INPUT where q (n_actuated,) is not finite or too large to close loops with."""
     if not usable_positions(model, q):
-        return INVALID_INPUT, 0.0, 0
+        return INVALID_INPUT, np.nan, 0
     return track_pose(model, data, last, q, pose)
 
 
@@ -53,7 +53,7 @@ def track_reading(model, data, positions, rates, pose, joints, twist, velocities
     """
     state = data.state
     if not usable_positions(model, positions):
-        return INVALID_INPUT, 0.0
+        return INVALID_INPUT, np.nan
     take_seed(model, data, joints)
     status, error, _ = follow_pose(model, data, positions, pose)
     if status != CONVERGED:

@@ -6,7 +6,7 @@ mode `mode`, or nearest to the state where that is negative. Joint positions q a
 takes joint positions that close the loops as they are, whichever of the solutions they are.
 """
 
-from math import ceil, isfinite, isnan, sqrt
+from math import ceil, isfinite, isnan, nan, sqrt
 
 from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.position.chain import TAU, chain_motion, place_chain, read_chain
@@ -166,7 +166,7 @@ def place_within(model, data, pose):
 def solve_pose(model, data, pose, branch):
     """All joint positions of one pose, which may be rounded into the motion space: (status, residual, iterations)."""
     if not check_pose(pose, data.work):
-        return INVALID_INPUT, 0.0, 0
+        return INVALID_INPUT, nan, 0
     off = place_within(model, data, data.work)
     if off != 0.0:
         return INVALID_INPUT, off, 0
@@ -234,7 +234,7 @@ def solve_many(model, data, choice, poses, twists, accelerations_, out):
         if not shared:
             usable = usable_seed(model, seed)
         if not usable:
-            out.status[k], out.residual[k], out.iterations[k], out.regularity[k] = INVALID_INPUT, 0.0, 0, 0.0
+            out.status[k], out.residual[k], out.iterations[k], out.regularity[k] = INVALID_INPUT, nan, 0, 0.0
             continue
         take_seed(model, data, seed)
         found, out.residual[k], out.iterations[k] = solve_pose(model, data, poses[k], choice.branch)
