@@ -20,8 +20,8 @@ from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 STATES = 1000
 NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward kinematics begins
 # Bound on the error over the largest number of an answer, for doubles and floats. Where the condition of what is solved
-# (of the limbs twice, as rates and accelerations do, and of the drives, or of what limbs hold: for the motion space,
-# its rate and the inertia in it) is above WELL: so many roundings times that.
+# (of the limbs twice, as rates and accelerations do, and of the drives, or of what limbs hold, which a twist and the
+# acceleration that it imposes solve for) is above WELL: so many roundings times that.
 DOUBLE, SINGLE, WELL, ROUNDINGS = 1e-12, 1e-4, 20.0, 200.0
 MEANINGLESS = 0.1  # bound from which on a state is left out
 DRIVES = ("forward", "inverse_dynamics", "gravity", "margins")  # functions that solve for the drives
@@ -46,7 +46,7 @@ class States(NamedTuple):
         """Largest error (n,) of a function's answers; infinite where it would be `MEANINGLESS`."""
         limbs, drives = np.nan_to_num(self.answers["margins"]).T
         hold = self.given["hold"][:, 0]
-        last = drives if name in DRIVES else hold**3 if name == "direct_dynamics" else 1.0
+        last = drives if name in DRIVES else hold**2 if name == "direct_dynamics" else 1.0
         with np.errstate(divide="ignore"):
             condition = 1.0 / (limbs**2 * last)
         bar, eps = (SINGLE, np.finfo(np.float32).eps) if single else (DOUBLE, np.finfo(float).eps)
@@ -177,7 +177,7 @@ static void compare(int f, int i, int status, const {real} found[], const {real}
 {{
     const {real} *margins = states[i] + {margins};
     const double hold = (double)states[i][{hold}], limbs = (double)margins[0];
-    const double last = solves_drives[f] ? (double)margins[1] : f == {direct} ? hold * hold * hold : 1.0;
+    const double last = solves_drives[f] ? (double)margins[1] : f == {direct} ? hold * hold : 1.0;
     const double divisor = limbs * limbs * last, smallest = ROUNDINGS * EPSILON / MEANINGLESS;
     double top = (double)least, off = 0.0;
     if (status != expected[i][f] && expected[i][f] == PKM_OK) {{

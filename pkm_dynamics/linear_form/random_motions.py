@@ -49,7 +49,7 @@ def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
     while len(poses) < n:
         drawn = _draw(kinematics, rng, n, size)
         poses = np.vstack([poses, drawn[regular(kinematics, drawn, size)]])
-    poses = poses[:n]
+    poses = _to_rounding(kinematics, poses[:n])
     length = kinematics.engine.size
     rates = 10.0 * size * rng.uniform(-1.0, 1.0, (2, n, kinematics.mobility))
     at = kinematics.inverse(poses)
@@ -74,6 +74,18 @@ def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float)
     home = kinematics.inverse(kinematics.home).actuated
     units = np.where(kinematics.engine.actuated_turning, 1.0, length)
     return kinematics.forward(home + units * rng.uniform(-size, size, (n, len(home)))).pose
+
+
+def _to_rounding(kinematics: Kinematics, poses: Array) -> Array:
+    """Poses (n, 7) that miss the motion space by less than the rounding of their numbers.
+
+    The forward kinematics stops at 1e-13 of the robot's size. Where the space turns, what a pose misses comes back in
+    accelerations, a thousand times larger; beside it a further step of Newton's method leaves nothing.
+    """
+    if kinematics.constant_space:
+        return poses
+    found = kinematics.forward(kinematics.inverse(poses).actuated, near=poses).pose
+    return np.where(np.isfinite(found), found, poses)
 
 
 def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:

@@ -22,6 +22,7 @@ from pkm_dynamics.export_c.headers import PROTOTYPES
 from pkm_dynamics.export_c.machines import arduino_library
 from pkm_dynamics.export_c.recorded_function import ExportError
 from pkm_dynamics.export_c.recorded_robot import RecordedRobot
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status, check
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import closes
@@ -360,6 +361,13 @@ def test_motions_in_a_space_that_turns(library: Callable[[str], Library]) -> Non
         near[:3] += 1e-8 * k.engine.size
         assert in_c.call("forward", k.inverse(pose).actuated, near, there) == 0
         np.testing.assert_allclose(there, pose, rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["carpal_wrist", "tripod_3prs"])
+def test_poses_of_states_are_possible_to_rounding(name: str) -> None:
+    """What they miss of a space that turns counts like rounding, and would be a hundred times as much of it."""
+    k = Dynamics(load_mechanism(name)).kinematics
+    assert k.inverse(random_motions(k, 200).pose).residual.max() < 1e-15 * k.engine.size
 
 
 @pytest.mark.by_day("carpal_wrist")
