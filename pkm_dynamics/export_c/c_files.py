@@ -41,7 +41,7 @@ from pkm_dynamics.export_c.headers import (
     stays_open,
     wrapped,
 )
-from pkm_dynamics.export_c.recorded_robot import RecordedFunction, RecordedRobot
+from pkm_dynamics.export_c.recorded_robot import STRAIGHT, RecordedFunction, RecordedRobot
 from pkm_kinematics.forward.along_path import CLEARLY
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STEP
 from pkm_kinematics.kernels.path.follow import CONTRACTION
@@ -346,6 +346,7 @@ class CFiles:
             "LIMBS": str(len(self.engine.tables.limbs)),
             "LENGTH": self.scalar.number(self.engine.characteristic_length),
             "QUARTER": self.scalar.number(0.25),
+            "STRAIGHT": self.scalar.number(STRAIGHT),
             "ROUNDED": self.scalar.number(1e-4 if self.single else 1e-9),
             "EXACT": self.scalar.number(1e-6 if self.single else 1e-13),
             "SHORTEST": self.scalar.number(1e-4),

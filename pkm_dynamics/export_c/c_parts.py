@@ -49,7 +49,7 @@ OPEN_STEPS = {
 TURNING_STEPS = {
     "ROOM_THERE": """
     REAL room; /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
-    "IN_ROOM": " && first.length < step.room",
+    "IN_ROOM": " && (k == 0 || first.length < step.room || length < STRAIGHT * first.length)",
 }
 MOVED_START = """\
     if (status != PKM_OK && into_space(side, at) == PKM_OK)

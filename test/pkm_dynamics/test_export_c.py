@@ -15,13 +15,14 @@ import pytest
 
 from pkm_bringup.command_line.export_robot import main
 from pkm_description import load_mechanism
+from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.c_test import CALLS, PARTS, states_of
 from pkm_dynamics.export_c.headers import PROTOTYPES
 from pkm_dynamics.export_c.machines import arduino_library
 from pkm_dynamics.export_c.recorded_function import ExportError
-from pkm_dynamics.export_c.recorded_robot import RecordedRobot
+from pkm_dynamics.export_c.recorded_robot import ROOM, RecordedRobot
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status, check
 from pkm_kinematics.kernels.compiled_rotations import displace
@@ -478,6 +479,24 @@ def test_bases_of_a_space_that_turns_may_turn_over(library: Callable[[str], Libr
     near = np.ascontiguousarray(states.given["near"])
     for k in range(len(drives)):
         assert in_c.call("forward", drives[k], near[k], there) == 0
+
+
+@needs_compiler
+def test_steps_that_are_nearly_straight_go_on_the_pose_alone(tmp_path: Path) -> None:
+    """Also longer ones than a tenth of the characteristic length, which needs no way on all joints."""
+    files, texts = recorded("tricept")
+    way = "return follow_graph(actuated, span, q, at);"
+    assert way in texts["tricept.c"]
+    put(
+        texts | {"tricept.c": texts["tricept.c"].replace(way, "return (void)follow_graph, (int)PKM_SINGULAR;")},
+        tmp_path,
+    )
+    library, k, there = Library(files, tmp_path), files.kinematics, np.empty(7)
+    goal = k.inverse(k.home).actuated + 0.015 * k.engine.size * np.array([1.0, 0.8, 0.9])
+    expected = k.forward(goal).pose
+    assert pose_distance(k.home, expected[None], k.characteristic_length)[0] > ROOM * k.characteristic_length
+    assert library.call("forward", goal, k.home, there) == 0
+    np.testing.assert_allclose(there, expected, rtol=0.0, atol=1e-10)
 
 
 @needs_compiler
