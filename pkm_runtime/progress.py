@@ -13,13 +13,26 @@ from collections.abc import Callable, Iterator
 _SILENT_FOR = 2.0  # s; what takes longer says what it is
 _AGAIN_AFTER = 10.0  # s
 _LEAST = 20.0  # %: of less, nothing is to be foretold
+_SHARE = re.compile(r"\b(\d+) ?% done$")
 
 
-def time_left(words: str, spent: float) -> str:
-    """An estimate of the rest of work that says how much of it is done, `spent` [s] after its beginning; or nothing."""
-    share = re.search(r"\b(\d+) ?% done$", words)
-    done = float(share[1]) if share else 0.0
-    return f", about {spent * (100.0 - done) / done:.0f} s left" if done > _LEAST else ""
+class TimeLeft:
+    """Estimates of the rest of work that says how much of it is done, each part by itself where its words change."""
+
+    def __init__(self, now: float) -> None:
+        self._part, self._began, self._before = "", now, 0.0
+
+    def in_words(self, words: str, now: float) -> str:
+        """Of words that end in a share, as `12 % done`, at a time [s]; nothing while too little is done."""
+        share = _SHARE.search(words)
+        if share is None:
+            return ""
+        part, done = re.sub(r"\d+", "", words[: share.start()]), float(share[1])
+        if part != self._part:
+            self._began, self._before = (now, done) if self._part else (self._began, 0.0)
+            self._part = part
+        since = done - self._before
+        return f", about {(now - self._began) * (100.0 - done) / since:.0f} s left" if since > _LEAST else ""
 
 
 @contextlib.contextmanager
@@ -28,13 +41,14 @@ def progress(what: str, more: Callable[[], str] = str) -> Iterator[None]:
     began, done = time.monotonic(), threading.Event()
 
     def tell() -> None:
-        pause = _SILENT_FOR
+        pause, left = _SILENT_FOR, TimeLeft(began)
         while not done.wait(pause):
             with contextlib.suppress(OSError, ValueError):  # nobody reads any more
                 aside = more()
                 beside = f"{what} ({aside})" if aside and not aside.startswith(what) else aside or what
-                spent = time.monotonic() - began
-                print(f"pkm: {beside}: {spent:.0f} s{time_left(aside, spent)} ...", file=sys.stderr, flush=True)
+                now = time.monotonic()
+                line = f"pkm: {beside}: {now - began:.0f} s{left.in_words(aside, now)} ..."
+                print(line, file=sys.stderr, flush=True)
             pause = _AGAIN_AFTER
 
     teller = threading.Thread(target=tell, daemon=True)

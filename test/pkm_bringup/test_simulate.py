@@ -162,8 +162,12 @@ def test_what_takes_long_says_so(monkeypatch, capfd) -> None:
     with progress.progress("waiting", lambda: "for kernels"):
         time.sleep(0.3)
     assert capfd.readouterr().err == "pkm: waiting (for kernels): 0 s ...\n"
-    assert progress.time_left("for kernels, about 25% done", 10.0) == ", about 30 s left"
-    assert progress.time_left("for kernels, about 1% done", 10.0) == progress.time_left("for kernels", 10.0) == ""
+    left = progress.TimeLeft(0.0)
+    assert left.in_words("for kernels, about 25% done", 10.0) == ", about 30 s left"
+    assert left.in_words("for kernels, about 1% done", 10.0) == left.in_words("for kernels", 10.0) == ""
+    # the next part has a clock of its own, from where it was first seen
+    assert left.in_words("for others, about 10% done", 100.0) == ""
+    assert left.in_words("for others, about 40% done", 106.0) == ", about 12 s left"
 
 
 def test_a_compiler_that_fails_of_the_interruption_is_no_failure_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
