@@ -58,7 +58,7 @@ class LinkageStates:
         n, dependent = len(linkage.inputs), self.system.dependent
         self._slides = [k for k, name in enumerate(dependent) if self.system.slides(name)]
         self._turns = [k for k, name in enumerate(dependent) if not self.system.slides(name)]
-        self._pairs = np.triu_indices(n)
+        self._n_terms = (n + 1) * (n + 2) // 2  # of a parabola
         self._home = self._library.asarray(linkage.home[n:, None])
         self._fitted: tuple[Any, Any] = None, None  # the last ends of inputs, and what `fit` found
 
@@ -75,7 +75,7 @@ class LinkageStates:
             return fitted
         low, high = ends.T[..., None]
         middle, half = 0.5 * (low + high), np.where(high > low, 0.5 * (high - low), 1.0)
-        q = np.random.default_rng(0).uniform(low, high, (len(ends), SAMPLES * (1 + len(ends) + len(self._pairs[0]))))
+        q = np.random.default_rng(0).uniform(low, high, (len(ends), SAMPLES * self._n_terms))
         solved = self.linkage.at(q.T)
         closed = solved.status == Status.CONVERGED
         if (gap := solved.gap.max(where=closed, initial=0.0)) > CONTRADICT:
@@ -87,9 +87,12 @@ class LinkageStates:
         return fitted
 
     def _terms(self, u: Any) -> Any:
-        n, (i, j) = len(u), self._pairs
-        terms = self._library.empty((1 + n + len(i), u.shape[1]))
-        terms[0], terms[1 : 1 + n], terms[1 + n :] = 1.0, u, u[i] * u[j]
+        n, at = len(u), 1 + len(u)
+        terms = self._library.empty((self._n_terms, u.shape[1]))
+        terms[0], terms[1:at] = 1.0, u
+        for k in range(n):
+            terms[at : at + n - k] = u[k] * u[k:]
+            at += n - k
         return terms
 
     @cached_property
@@ -149,10 +152,8 @@ class LinkageStates:
     def _from(self, way: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any]:
         library = self._library
         n, d, rows = len(q), len(self.system.dependent), q.shape[1]
-        columns = library.empty((5 * n + d, rows))
-        columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n], columns[5 * n :] = q, v, a, way
-        library.cos(q, out=columns[3 * n : 4 * n])
-        library.sin(q, out=columns[4 * n : 5 * n])
+        columns = library.empty((3 * n + d, rows))
+        columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n], columns[3 * n :] = q, v, a, way
         inputs = (self._code if self._cupy is None else self._gpu_code).inputs
         if len(inputs) < len(columns):
             columns = library.ascontiguousarray(columns[list(inputs)])
@@ -196,6 +197,7 @@ def consistent_states(
         inputs = slice(first, first := first + len(one.linkage.inputs))
         parts.append((one, one.fit(bounds[inputs]) if n else None, inputs, [column[k] for k in one.system.dependent]))
     home = library.asarray([[tree.home.get(name, 0.0)] for name in names])
+    still = sorted({*range(len(names))} - {column[name] for name in drawn}.union(*(others for *_, others in parts)))
     low, high = bounds.T
     most = np.where(high > low, [[speed], [acceleration]], 0.0)  # what has one place only stays there
     lowest, width = (library.asarray(np.stack(rows)[..., None]) for rows in ((low, *-most), (high - low, *(2 * most))))
@@ -204,8 +206,8 @@ def consistent_states(
     def part(at: slice) -> None:
         rng = library.random.default_rng(seed) if gpu else np.random.Generator(np.random.SFC64([seed, at.start]))
         done, rows = at.start, min(GPU_ROWS if gpu else ROWS, -(-(at.stop - at.start) // LANES) * LANES)
-        whole = library.zeros((3, len(names), rows))
-        whole[0] = home
+        whole = library.empty((3, len(names), rows))
+        whole[0, still], whole[1:, still] = home[still], 0.0
         for _ in range(DRAWS * (1 + (at.stop - at.start) // rows)):
             if done == at.stop:
                 return

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations_with_replacement
+from math import pi
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 Table = dict[str, list[Number]]  # rates of a joint by name, per rate of each input
 CHORDS = 1  # further steps with the derivatives of the second, for many states at once
+FARTHEST = 1e6  # rad: angles beyond have no digits left to close a loop with
+# Pi in three parts, the first two so short that whole multiples up to FARTHEST are exact.
+_PI = (3.1415926534682512, 1.215420100718692e-10, 5.825464112186712e-20)
 STEPS = 2  # of Newton's method in a recording: the second squares what the first left
 
 
@@ -229,6 +233,23 @@ class Recorder:
         return extreme("worse", 0.0, *(abs(row.gap) for row in rows))
 
 
+def cosine_and_sine(angle: Number) -> tuple[Number, Number]:
+    """Of an angle [rad] below `FARTHEST`, to 4e-16, in operations that are the same for all angles.
+
+    Recorded, they serve a whole vector register.
+    """
+    halves = call("floor", angle * (1.0 / pi) + 0.5)
+    for part in _PI:
+        angle = angle - halves * part
+    square, terms = angle * angle, range(11, 0, -1)
+    cosine, sine = 0.0, 0.0
+    for k in terms:
+        cosine = (cosine * square + 1.0) * (-1.0 / (2 * k * (2 * k - 1)))
+        sine = (sine * square + 1.0) * (-1.0 / (2 * k * (2 * k + 1)))
+    sign = 1.0 - 2.0 * (halves - 2.0 * call("floor", 0.5 * halves))
+    return sign * (cosine * square + 1.0), sign * ((sine * square) * angle + angle)
+
+
 class _Factors:
     """A (k, k) of terms, factorised; `margin` is its condition, positive as recorded, which turns over with a fold."""
 
@@ -267,19 +288,20 @@ def _sum(numbers: Any) -> Number:
 
 
 def record_motion(system: LoopSystem) -> Recording:
-    """From inputs; their speeds, accelerations, cosines and sines (n each); and where the dependent joints start.
+    """From inputs; their speeds and accelerations (n each); and where the dependent joints start.
 
     That is the tangent of half a joint's angle from home, or its way from home over the length. Results: positions of
     the dependent joints, their speeds and accelerations [m, rad]; the last correction, the least margin.
     """
     n = len(system.inputs)
-    angles = np.array([system.near[name] for name in system.inputs])
     starts = [0.5 * (system.near[name] - system.home[name]) for name in system.dependent]
-    rates = np.sin(1.0 + np.arange(2.0 * n))
-    r = Recorder(system, np.concatenate([rates, np.cos(angles), np.sin(angles), starts]), ())
-    v, a, c, s = (r.extra[k * n : (k + 1) * n] for k in range(4))
-    r.turned = {k: (x, y) for k, x, y in zip(system.inputs, c, s, strict=True) if not system.slides(k)}
-    for name, start in zip(system.dependent, r.extra[4 * n :], strict=True):
+    r = Recorder(system, np.concatenate([np.sin(1.0 + np.arange(2.0 * n)), starts]), ())
+    v, a = r.extra[:n], r.extra[n : 2 * n]
+    for name, q in r.q.items():
+        if not system.slides(name):
+            r.tape.decide("<", abs(q), FARTHEST)
+            r.turned[name] = cosine_and_sine(q)
+    for name, start in zip(system.dependent, r.extra[2 * n :], strict=True):
         home = system.home[name]
         if system.slides(name):
             r.state[name] = start + home / system.length, 0.0

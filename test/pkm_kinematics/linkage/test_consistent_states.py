@@ -15,6 +15,7 @@ from pkm_description.tree_model import TreeModel
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
 from pkm_kinematics.linkage.linkage import Linkage
+from pkm_kinematics.linkage.recorded_linkage import FARTHEST, cosine_and_sine
 from pkm_kinematics.status import Status
 from pkm_runtime.errors import UsageError
 from test.pkm_dynamics.outlets.processor import needs_compiler, processor
@@ -94,6 +95,27 @@ def test_ranges_beyond_folds_are_refused_or_drawn_again(biped: TreeModel) -> Non
 def test_what_cannot_be_drawn_is_named(biped: TreeModel, given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         consistent_states(biped, **{"n": 10, **given})
+
+
+@pytest.mark.parametrize("far", [np.pi, 1e3, FARTHEST])
+def test_cosines_and_sines_of_any_angle(far: float) -> None:
+    """Three parts of pi keep all digits up to the farthest angle; four roundings of numbers below one."""
+    angles = np.random.default_rng(0).uniform(-far, far, 2000)
+    found = np.array([cosine_and_sine(float(x)) for x in angles])
+    np.testing.assert_allclose(
+        found, np.stack([np.cos(angles), np.sin(angles)], 1), rtol=0.0, atol=4.0 * np.finfo(float).epsneg
+    )
+
+
+def test_angles_without_digits_have_no_state(biped: TreeModel) -> None:
+    states = consistent_states(biped, 8)
+    q = states.position.copy()
+    for name in biped.clusters[0].independent:
+        q[3:, states.names.index(name)] += 2.0 * np.pi * 1e7
+    found = closed_states(biped, q, states.velocity, states.acceleration)
+    tied = [states.names.index(k) for k in biped.clusters[0].joints if k not in biped.clusters[0].independent]
+    np.testing.assert_allclose(found.position[:3, tied], states.position[:3, tied], atol=1e-11)
+    assert np.isnan(found.position[3:, tied]).all()
 
 
 def test_drifted_states_of_a_wrong_shape_are_named(biped: TreeModel) -> None:
