@@ -275,7 +275,10 @@ def _chosen(parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[
             )
             raise PkmError(f"{parameters.mechanism.name} has no geometric parameter like {pattern!r}: {hint}")
     none = np.zeros_like(parameters.model.displacements)
-    seen = fit.residuals(none, parameters.all, fit.nominal)[1]
+    r, seen, _ = fit.residuals(none, parameters.all, fit.nominal)
+    if lost := sorted({int(fit.measured.lines[k]) for k in fit.groups[np.isnan(r)]}):
+        problem = "the robot is singular there: its drives do not hold the platform"
+        raise MeasurementError(f"{fit.measured.source}, line {', '.join(map(str, lost[:5]))}", problem, "leave it out")
     if only:
         seen = seen * [any(fnmatch.fnmatchcase(name, pattern) for pattern in only) for name in names]
     chosen = parameters.identifiable(seen / max(float(np.abs(seen).max()), 1e-300))

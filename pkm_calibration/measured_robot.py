@@ -202,6 +202,7 @@ class MeasuredRobot:
                 twists = self.parameters.platform_by(placed, chosen) + own @ rates
         else:
             rates, twists = self.parameters.sensitivity(states, chosen)
+            closes &= np.isfinite(rates).all(axis=(1, 2))
         J = np.einsum("ms,msk->mk", by_joint, rates[self.rows, : self.model.size])
         J += np.einsum("mi,mik->mk", by_twist, twists[self.rows])
         if by_frame:

@@ -161,7 +161,8 @@ class GeometricParameters:
         """How joints and platform move per parameter: rates (n, size, k) of the coordinates, and twists (n, 6, k).
 
         Exact, at configurations that close the loops of the displaced model, with the drives where they are: errors of
-        the platform's pose. Twists are at its origin, base axes.
+        the platform's pose. Twists are at its origin, base axes. NaN where the robot moves with its drives held: its
+        pose is then no function of the parameters.
         """
         model = self.model
         placed = model.placed(states)
@@ -172,6 +173,7 @@ class GeometricParameters:
         free[size:] = model.free_platform
         rates = np.zeros((len(states), size + 6, len(parameters)))
         rates[:, free] = -model.least_steps(C[:, :, free], by, RANK)
+        rates[~model.holding(C[:, :, free])] = np.nan
         rates *= model.scale[:, None]
         if model.free_platform:
             return rates[:, :size], rates[:, size:]
@@ -187,6 +189,9 @@ class GeometricParameters:
         """
         if seen is None:
             twist = self.sensitivity(self.states, self.all)[1]
+            twist = twist[np.isfinite(twist).all(axis=(1, 2))]
+            if not len(twist):
+                raise PkmError(f"{self.mechanism.name} is singular in every pose: its drives do not hold the platform")
             scaled = twist / self.model.scale[self.model.size :, None]
             seen = scaled.reshape(-1, len(self.all))
         units = np.array([self.model.length if one.unit == "m" else 1.0 for one in self.all])

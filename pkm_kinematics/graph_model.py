@@ -22,6 +22,7 @@ from pkm_description.joint_geometry import frame_along, freedoms, position_at
 from pkm_description.loops.closure import ClosureModel, rank
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, skew, transform_from_pose
+from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 
 ORIGIN, PREDECESSOR, SUCCESSOR, RATIO = "origin", "predecessor", "successor", "ratio"
 RANK = 3e-5  # of the largest singular value: equations below depend on others
@@ -340,6 +341,21 @@ class GraphModel:
         used = (sizes > cutoff * sizes[:, :1]) & (np.arange(sizes.shape[1]) < self.independent)
         parts = np.where(used, 1.0 / np.where(used, sizes, 1.0), 0.0)[:, :, None] * (np.swapaxes(U, 1, 2) @ wanted)
         return np.asarray(np.swapaxes(Vt, 1, 2) @ parts)
+
+    def holding(self, J: Array) -> NDArray[np.bool_]:
+        """Where (n,) the loops leave no motion, by their derivatives J (n, m, columns) without those of the drives."""
+        spare = max(0, len(self.mechanism.actuated_joints) - self.mechanism.mobility.platform)
+        needed = self.independent - spare
+        whole = np.linalg.norm(J, axis=(1, 2))
+        if self.regular and J.shape[1] == J.shape[2] == needed:
+            try:
+                return np.asarray(needed / (whole * np.linalg.norm(np.linalg.inv(J), axis=(1, 2))) > SINGULAR_BELOW)
+            except np.linalg.LinAlgError:  # exactly singular
+                pass
+        sizes = np.linalg.svd(J, compute_uv=False)[:, :needed]
+        with np.errstate(divide="ignore"):
+            inverted = np.sqrt(np.sum(sizes**-2.0, axis=1))
+        return np.asarray(needed / (whole * inverted) > SINGULAR_BELOW)
 
     def random_states(self, n: int, spread: float = 0.15, seed: int = 0) -> States:
         """Closed configurations around home, drives moved by up to `spread` of the robot's size, or rad."""

@@ -182,6 +182,19 @@ def test_rows_where_the_drawing_cannot_stand_are_left_out_by_line() -> None:
     assert found.notes[0].endswith("line 6")
 
 
+def test_rows_where_the_drives_do_not_hold_the_platform_are_refused_by_line() -> None:
+    mechanism = load_mechanism("griffis_duffy")
+    parameters = GeometricParameters(mechanism)
+    model = parameters.model
+    legs = model.random_states(20).q[:, model.columns_of(mechanism.actuated_joints)]
+    rows = [",".join(f"{leg:.6f}" for leg in row) + ",0,0,1.2" for row in legs]
+    there = parse_measurements("\n".join([",".join([*mechanism.actuated_joints, *"xyz"]), *rows]), mechanism)
+    there = there.rows(MeasuredRobot.stands(parameters, there))
+    there = replace(there, position=MeasuredRobot(parameters, there).nominal.platform[:, :3, 3])
+    with pytest.raises(MeasurementError, match="line 2, 3, .*drives do not hold the platform"):
+        calibrate(mechanism, there, kept=0.0)
+
+
 def test_decimal_commas_tabs_and_trailing_separators_are_read() -> None:
     delta = load_mechanism("delta")
     german = parse_measurements("limb1_arm;limb2_arm;limb3_arm;x [mm];\n0,1;-0,2;0,3;1,5e1;\n", delta)

@@ -190,3 +190,8 @@ def test_tolerances_that_cannot_be_read_say_where(text: str, problem: str, tmp_p
 def test_a_robot_with_redundant_drives_is_refused_by_name() -> None:
     with pytest.raises(AnalysisError, match="no pose fits all their readings"):
         model("cable_8", Tolerances())
+
+
+def test_where_drives_do_not_hold_the_platform_errors_have_no_bound() -> None:
+    with pytest.raises(AnalysisError, match="griffis_duffy.*its drives do not hold the platform"):
+        model("griffis_duffy", Tolerances())

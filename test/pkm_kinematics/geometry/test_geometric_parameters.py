@@ -275,6 +275,15 @@ def test_sensitivities_are_the_differences_of_displaced_robots(robot_name: str, 
             assert np.abs((4.0 * half - whole) / 3.0 - exact).max() < 1e-6 * size, name  # Richardson's
 
 
+def test_where_drives_do_not_hold_the_platform_its_pose_is_no_function_of_parameters() -> None:
+    """A Griffis-Duffy platform moves with its drives held, everywhere."""
+    parameters = GeometricParameters(load_mechanism("griffis_duffy"))
+    for derivative in parameters.sensitivity(parameters.model.random_states(3), parameters.all):
+        assert np.isnan(derivative).all()
+    with pytest.raises(PkmError, match="drives do not hold the platform"):
+        parameters.identifiable()
+
+
 @pytest.mark.by_day("delta", "gough_stewart", "tripod_3prs")
 @pytest.mark.parametrize("robot_name", ["delta", "gough_stewart", "orthoglide", "planar_3rrr", "tripod_3prs", "hexa"])
 def test_a_reloaded_robot_stands_where_the_displaced_graph_does(robot_name: str) -> None:
