@@ -11,7 +11,7 @@ the expected one; intervals contain both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,6 +97,7 @@ def estimate(
     scales: Array,
     sigma: Array | None = None,
     groups: Sequence[Hashable] | NDArray[Any] | None = None,
+    trusted: Collection[Hashable] = (),
 ) -> Estimate:
     """Values that bring residuals (m,) to their least, given with their derivatives (m, k).
 
@@ -106,6 +107,7 @@ def estimate(
         scales: (k,) errors that are expected of the parameters, in their units.
         sigma: standard deviations (m,); None: all alike, and estimated.
         groups: which measurement each residual is of; a measurement is an outlier as a whole.
+        trusted: those of them that are no outliers.
 
     Raises:
         PkmError: there are no residuals at the start.
@@ -126,7 +128,8 @@ def estimate(
         raise ContradictionError(
             f"the measurements are inconsistent: half of them deviate by {times:.3g} standard deviations"
         )
-    while fit.outliers(labels) and (found := fit.run(members[there]).outliers(labels)):  # of a fit that has settled
+    open_ = ~np.isin(labels, np.array(list(trusted)))
+    while fit.outliers(labels, open_) and (found := fit.run(members[there]).outliers(labels, open_)):  # it has settled
         out += found
         there = ~np.isin(labels, out)
         if len(out) > MOST * len(np.unique(labels)):
@@ -225,8 +228,8 @@ class _Fit:
         noise = self.assumed_noise or noise
         return U, s, Vt, np.asarray((s > noise / UNSEEN) & (s > 1e-10 * s[0]))
 
-    def outliers(self, labels: NDArray[Any]) -> list[Any]:
-        """Groups whose residuals are too large to be of the noise, all others being as they are."""
+    def outliers(self, labels: NDArray[Any], open_: NDArray[np.bool_]) -> list[Any]:
+        """Groups whose residuals are too large to be of the noise, all others being as they are, where `open_` (m,)."""
         U, _, _, seen = self._decomposed()
         leverage = (U[:, seen] ** 2).sum(axis=1)
         freedoms = max(1, self.r.size - int(seen.sum()))
@@ -237,7 +240,7 @@ class _Fit:
         size = size / max(self.noise if self.known else LEAST_NOISE, middle)
         level = SURE / self.r.size
         most = -special.ndtri(0.5 * level) if self.known else -special.stdtrit(freedoms, 0.5 * level)
-        far = (size > most) & free
+        far = (size > most) & free & open_[self.there]
         far &= size > WORST * size[free].max(initial=0.0)  # the worst first: they make others look bad
         return list(dict.fromkeys(labels[self.there][far].tolist()))
 

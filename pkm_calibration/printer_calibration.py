@@ -9,8 +9,9 @@ to be off by the expected error where intervals of the others are told.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ import scipy.optimize
 import scipy.special
 from numpy.typing import NDArray
 
+from pkm_calibration.estimation import SURE as OUTLIER
 from pkm_calibration.estimation import ContradictionError, Estimate, estimate
 from pkm_calibration.printer_files import Printer
-from pkm_calibration.printer_models import Words, nozzle, slopes
+from pkm_calibration.printer_models import STEPPERS, Words, nozzle, slopes
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import PkmError
 
@@ -35,9 +37,12 @@ FURTHER = -0.75, -0.875, -0.9375, 3.0, 7.0, 15.0  # and by further ones
 EXPLAINED = 0.05  # of what measurements miss by: what is left where such a factor alone explains them
 SHORTEST, LONGEST = -0.8, 4.0  # such shares that a wrong setting makes
 SHOWN = 50.0  # percent of steps' length: with more, measurements do not see it
+LONGER = 0.02  # share by which all distances may be off
+SURE = 1e3  # odds, above which they, or the order of towers, are said to be wrong
 STEPPED = 1e-4  # chance, below which the length of a step is said to be wrong
-LEAST_FREEDOMS = 2.0  # of a kind of measurement, to weigh it by its own noise
-TOLD = 0.5  # of them, to widen intervals by it
+USUAL = 1.0  # such residuals: known within a factor of two
+RATIO = 0.7  # of the logarithm of the noise of distances over that of heights: a factor of two
+RATIOS = np.linspace(-3.0, 3.0, 25)  # such logarithms over that of the usual ratio
 LINE = 0.03  # width of points over their length: these lie on a line
 OUTER = 6  # distances from the centre come before those along the rim
 
@@ -104,6 +109,10 @@ class _Fit:
         self.kinds = np.array([*np.where(m.manual, "manual", "height"), *["distance"] * len(m.distances)])
         self.sigma = np.array([NOISE[kind] for kind in self.kinds])
 
+    def width(self, ratio: float) -> Array:
+        """Deviations (m,) where the noise of distances over that of heights is the usual one times e^ratio."""
+        return np.asarray(self.sigma * np.where(self.kinds == "distance", np.exp(ratio), 1.0))
+
     def misses(self, x: Array) -> Array:
         """Predicted less measured (..., m) [mm], by parameters (..., n)."""
         m, h = self.printer.measured, len(self.printer.measured.heights)
@@ -114,6 +123,19 @@ class _Fit:
     def slopes(self, x: Array) -> Array:
         """Those by the parameters (m, n)."""
         return slopes(self.printer.model, self.misses, x)
+
+
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """Deviations `width` (m,) up to a factor; the logarithm of the ratio of kinds that residuals say, `ratio`.
+
+    `good` are outliers that are none. `spread` (k, j): the norm of a row is the half-width of a 95 % interval.
+    """
+
+    width: Array
+    ratio: float
+    good: tuple[int, ...]
+    spread: Array
 
 
 def calibrate_printer(printer: Printer) -> Calibrated:
@@ -131,7 +153,7 @@ def calibrate_printer(printer: Printer) -> Calibrated:
     try:
         for _ in range(4):
             T = _chosen(fit, J, level)
-            found, width = _estimated(fit, T)
+            found, noise = _estimated(fit, T)
             J = fit.slopes(fit.start + T @ found.values)
             new = float(np.clip(found.noise, 0.02, 20.0)) if found.freedoms >= 4 else max(1.0, level)
             if abs(np.log(new / level)) < 0.1:
@@ -141,7 +163,7 @@ def calibrate_printer(printer: Printer) -> Calibrated:
         return _without_answer(fit, before, [str(error)])
     except (PkmError, np.linalg.LinAlgError):
         return _without_answer(fit, before, ["no parameters near the settings explain the measurements"])
-    return _answer(fit, T, found, width, before)
+    return _answer(fit, T, found, noise, before)
 
 
 def _freedoms(fit: _Fit) -> list[Array]:
@@ -170,40 +192,67 @@ def _chosen(fit: _Fit, J: Array, level: float) -> Array:
     return _freedoms(fit)[-1]
 
 
-def _estimated(fit: _Fit, T: Array) -> tuple[Estimate, Array]:
-    """The estimate over directions T, and deviations (m,) up to its noise; each kind has its own."""
-    sigma = fit.sigma.copy()
-    labels = np.arange(len(sigma))
-    for _ in range(4):
-        width = sigma.copy()
+def _estimated(fit: _Fit, T: Array) -> tuple[Estimate, _Noise]:
+    """The estimate over directions T, and what is known of the noise of each kind of measurement."""
+    labels, ratio, trusted = np.arange(len(fit.sigma)), 0.0, set[int]()
+    names = [str(k) for k in range(T.shape[1])]
+    for _ in range(6):
+        width = fit.width(ratio)
 
         def residuals(y: Array, width: Array = width) -> tuple[Array, Array]:
             x = fit.start + T @ y
             return fit.misses(x) / width, (fit.slopes(x) @ T) / width[:, None]
 
-        names = [str(k) for k in range(T.shape[1])]
         none, ones = np.zeros(T.shape[1]), np.ones(T.shape[1])
-        found = estimate(residuals, none, names=names, scales=ones, groups=labels)
-        r, A = residuals(found.values)
-        used = ~np.isin(labels, found.outliers)
-        Q = np.linalg.qr(A[used])[0]
-        spare = 1.0 - np.sum(Q * Q, axis=1)
-        factors = {}
-        for kind in ("height", "distance"):
-            rows = fit.kinds[used] == kind
-            if spare[rows].sum() >= LEAST_FREEDOMS:
-                factors[kind] = np.sqrt(np.sum(r[used][rows] ** 2) / spare[rows].sum())
-        if len(factors) < 2 or min(factors.values()) <= 0.0:
+        found = estimate(residuals, none, names=names, scales=ones, groups=labels, trusted=trusted)
+        noise = _noise(fit, T, found, width)
+        if not noise.good and abs(noise.ratio - ratio) < 0.02:
             break
-        ratio = np.clip(factors["distance"] / factors["height"], 0.01, 100.0)
-        sigma[fit.kinds == "distance"] *= ratio
-        if abs(np.log(ratio)) < 0.02:
-            break
-    return found, width
+        ratio = noise.ratio
+        trusted.update(noise.good)
+    return found, noise
 
 
-def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -> Calibrated:
-    printer, names = fit.printer, fit.printer.model.names
+def _noise(fit: _Fit, T: Array, found: Estimate, width: Array) -> _Noise:
+    """What residuals say of the noise of distances over that of heights, whose ratio weighs them against each other.
+
+    Few residuals are to spare, so that no single ratio is sure: each has its odds, those of Box and Tiao ("Bayesian
+    Inference in Statistical Analysis", 1973) for a linear model, before which the usual one is known within a factor of
+    two. With each, errors are Student's; an interval contains what all of them leave open, and an outlier is one by all
+    of them together. There, the usual noise counts as `USUAL` residuals more: what is left where two of few are left
+    out looks too good.
+    """
+    x, out, freedoms = fit.start + T @ found.values, list(found.outliers), found.freedoms
+    used = ~np.isin(np.arange(len(fit.sigma)), out)
+    misses, by_x, kinds = fit.misses(x), fit.slopes(x) @ T, fit.kinds[used] == "distance"
+    ratios = RATIOS if freedoms > 0 and kinds.any() and not kinds.all() else np.zeros(1)
+    odds, parts, chances = [], [], []
+    for ratio in ratios:
+        by = fit.width(ratio)
+        r, A = misses / by, by_x / by[:, None]
+        U, s, Vt = np.linalg.svd(A[used], full_matrices=False)
+        seen = s > 1e-10 * s[0]
+        inner = (Vt[seen].T / s[seen]) @ U[:, seen].T
+        step = inner @ r[used]
+        r -= A @ step
+        left = float(np.sum(r[used] ** 2))
+        volume = float(np.log(s[seen]).sum() + np.log(by[used]).sum())
+        odds.append(-0.5 * (freedoms * np.log(max(left, 1e-300)) + (ratio / RATIO) ** 2) - volume)
+        level = np.sqrt(left / freedoms) if freedoms > 0 else 1.0
+        parts.append(np.column_stack([level * inner, step]))
+        level = np.sqrt((left + USUAL) / (freedoms + USUAL))
+        size = np.abs(r[out]) / (level * np.sqrt(1.0 + np.sum((A[out] @ inner) ** 2, axis=1)))
+        chances.append(2.0 * scipy.special.stdtr(freedoms + USUAL, -size))
+    shares = np.exp(np.array(odds) - max(odds))
+    shares /= shares.sum()
+    reach = float(scipy.special.stdtrit(freedoms, 0.975)) if freedoms > 0 else 1.96
+    spread = np.hstack([np.sqrt(share) * part for share, part in zip(shares, parts, strict=True)])
+    good = tuple(k for k, one in zip(out, shares @ np.array(chances), strict=True) if one > OUTLIER / len(misses))
+    return _Noise(width, float(shares @ ratios), good, reach * np.asarray(np.linalg.qr(spread.T, mode="r")).T)
+
+
+def _answer(fit: _Fit, T: Array, found: Estimate, noise: _Noise, before: Array) -> Calibrated:
+    printer, names, width = fit.printer, fit.printer.model.names, noise.width
     x = fit.start + T @ found.values
     after, J = fit.misses(x), fit.slopes(x)
     used = ~np.isin(np.arange(len(after)), found.outliers)
@@ -213,9 +262,7 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     prior[:, [names.index("stepper_c.angle"), len(names) - 1]] = 0.0  # a choice of axes; said apart
     held = prior - T @ np.linalg.pinv(T) @ prior
     spread = 1.96 * (held - T @ inner @ ((J @ held)[used] / width[used, None]))
-    noises, freedoms = _noises(fit.kinds[used], A, after[used] / width[used], found)
-    own = noises * (T @ inner)
-    own *= _students(own, freedoms)[:, None]
+    own = T @ noise.spread
     words = printer.words(printer.model, x)
     seen = np.linalg.norm(words.by @ T, axis=1) > 1e-9
     chosen = ~words.by.any(axis=1)  # 0 by the firmware's rule
@@ -236,6 +283,8 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
     outliers = [measured.names[k] for k in found.outliers]
 
     reasons = _implausible(fit, x, after, used)
+    if wrong := _distances_are_wrong(fit, np.ones_like(used)) or _distances_are_wrong(fit, used):
+        reasons.insert(0, wrong)
     stepped = _step_is_wrong(fit, used, width)
     if not stepped and outliers and (stepped := _step_is_wrong(fit, np.ones_like(used), width)):
         reasons.insert(0, f"{stepped}; without that, {_listed(outliers)} would be wrong")
@@ -243,7 +292,7 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
         (reasons if reasons else notes).insert(0, stepped)
     else:
         unidentified.append(_setting_of_steps(fit))
-        half = found.noise * float(_students(np.ones((1, 1)), np.full(1, max(1, found.freedoms)))[0])
+        half = found.noise * float(scipy.special.stdtrit(max(1, found.freedoms), 0.975))
         notes.append(_least_step(fit, J[used, -1] / width[used], A, half))
     rms = _root_mean_square(before[used]), _root_mean_square(after[used])
     bed = _bed(printer, x, own, spread)
@@ -255,28 +304,6 @@ def _answer(fit: _Fit, T: Array, found: Estimate, width: Array, before: Array) -
         _spoken(printer, reasons),
         _spoken(printer, notes),
     )  # fmt: skip
-
-
-def _noises(kinds: NDArray[Any], A: Array, r: Array, found: Estimate) -> tuple[Array, Array]:
-    """Noise of measurements (m,) over the one assumed, and freedoms (m,) by which it is known: each kind by itself."""
-    noises = np.full(len(r), found.noise if found.freedoms > 0 else 1.0)
-    freedoms = np.full(len(r), float(found.freedoms) if found.freedoms > 0 else np.inf)
-    apart = kinds == "distance"
-    spare = 1.0 - np.sum(np.linalg.qr(A)[0] ** 2, axis=1)
-    if min(spare[apart].sum(), spare[~apart].sum()) > TOLD:
-        for rows in (apart, ~apart):
-            freedoms[rows] = spare[rows].sum()
-            noises[rows] = np.sqrt(np.sum(r[rows] ** 2) / freedoms[rows])
-    return noises, freedoms
-
-
-def _students(own: Array, freedoms: Array) -> Array:
-    """Student's 95 % factors (n,) of sums (n, m) whose parts have freedoms (m,), by Welch and Satterthwaite."""
-    squares = own**2
-    whole = np.maximum(np.sum(squares, axis=1), 1e-300)
-    kinds = [np.sum(squares[:, freedoms == one], axis=1) / whole for one in np.unique(freedoms)]
-    loss = sum(share**2 / one for share, one in zip(kinds, np.unique(freedoms), strict=True))
-    return np.asarray(scipy.special.stdtrit(1.0 / np.maximum(loss, 1e-6), 0.975))
 
 
 def _spoilt(fit: _Fit, after: Array, before: Array) -> list[str]:
@@ -414,7 +441,8 @@ def _implausible(fit: _Fit, x: Array, after: Array, used: NDArray[np.bool_]) -> 
         if left > most:
             reasons.append(
                 f"{'manual height' if sensor == 'manual' else sensor}s still miss by {left:.2f} mm: no delta explains "
-                f"them; are they of this printer, all of one homing, with its microsteps and {_setting_of_steps(fit)}?"
+                f"them; are they in mm, of this printer, all of one homing, with its microsteps and "
+                f"{_setting_of_steps(fit)}?"
             )
     first, last = (_root_mean_square(one[used]) for one in (fit.misses(start), after))
     times = _root_mean_square((after / fit.sigma)[used])
@@ -457,6 +485,53 @@ def _step_is_wrong(fit: _Fit, used: NDArray[np.bool_], width: Array) -> str:
     if chance > STEPPED or abs(share) < 0.2 or left > 9.0 * spare:
         return ""
     return _steps_in_words(fit, share)
+
+
+def _distances_are_wrong(fit: _Fit, used: NDArray[np.bool_]) -> str:
+    """Whether distances agree with heights if all are longer, or their towers are others, in words; empty if not.
+
+    Each way of it is fitted with all parameters, and what is expected of them; their odds are those of sums of squares.
+    """
+    measured, T = fit.printer.measured, _freedoms(fit)[0]
+    spare, orders = int(used.sum()) - T.shape[1], list(itertools.permutations(range(3)))
+    if spare < 2 or not (fit.kinds[used] == "distance").any():
+        return ""
+    longer = LONGER * np.concatenate([np.zeros_like(measured.heights), measured.distances])
+    tried = []
+    for order in orders:
+        turned = _Fit(replace(fit.printer, measured=replace(measured, places=measured.places[:, list(order)])))
+        tried.append(_left(turned, T, used, np.zeros_like(longer)))
+    tried.append(_left(fit, T, used, longer))
+    sums = np.array([left for left, _ in tried])
+    best = int(np.argmin(sums))
+    if best == 0 or sums[best] > UNEXPLAINED**2 * spare or spare * np.log(sums[0] / sums[best]) < 2.0 * np.log(SURE):
+        return ""
+    if best == len(orders):
+        share = -100.0 * LONGER * tried[best][1]
+        return (
+            f"distances {abs(share):.2f} % {'longer' if share > 0.0 else 'shorter'} than typed would explain the "
+            "measurements: check the calipers, and the SCALE of DELTA_ANALYZE"
+        )
+    towers = ", ".join(STEPPERS[k] for k in orders[best])
+    return (
+        f"heights with their step positions in the order {towers} would agree with the distances: these are of a "
+        "printer with its towers in another order; measure both again"
+    )
+
+
+def _left(fit: _Fit, T: Array, used: NDArray[np.bool_], longer: Array) -> tuple[float, float]:
+    """The least sum of squares over directions T and a multiple of `longer` (m,), all of them expected to be 1."""
+
+    def residuals(y: Array) -> Array:
+        misses = (fit.misses(fit.start + T @ y[:-1]) + y[-1] * longer) / fit.sigma
+        return np.nan_to_num(np.concatenate([misses[used], y]), nan=1e6)
+
+    def by(y: Array) -> Array:
+        rows = np.column_stack([fit.slopes(fit.start + T @ y[:-1]) @ T, longer]) / fit.sigma[:, None]
+        return np.nan_to_num(np.vstack([rows[used], np.eye(len(y))]))
+
+    found = scipy.optimize.least_squares(residuals, np.zeros(T.shape[1] + 1), by, max_nfev=60)
+    return 2.0 * float(found.cost), float(found.x[-1])
 
 
 def _steps_in_words(fit: _Fit, share: float) -> str:

@@ -196,10 +196,14 @@ class ErrorModel:
         tolerances.check_names(names, self.mechanism.actuated_joints, (*passive, *loops))
         self.states = self._at(poses) if poses is not None else self._around(count)
         self.poses = self.states.poses
-        singular = np.flatnonzero(np.isnan(self.parameters.sensitivity(self.states, self.parameters.all[:1])[1]).any((1, 2)))
+        singular = np.flatnonzero(
+            np.isnan(self.parameters.sensitivity(self.states, self.parameters.all[:1])[1]).any((1, 2))
+        )
         if len(singular):
             place = ", ".join(f"{1e3 * value:.1f}" for value in self.poses[singular[0], :3])
-            problem = f"at ({place}) mm the robot is singular: its drives do not hold the platform, so errors have no bound"
+            problem = (
+                f"at ({place}) mm the robot is singular: its drives do not hold the platform, so errors have no bound"
+            )
             raise AnalysisError(f"errors of {self.mechanism.name}", problem, "ask at poses where the drives hold it")
         self.wrench = wrench
 

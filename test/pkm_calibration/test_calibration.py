@@ -191,7 +191,7 @@ def test_rows_where_the_drives_do_not_hold_the_platform_are_refused_by_line() ->
     there = parse_measurements("\n".join([",".join([*mechanism.actuated_joints, *"xyz"]), *rows]), mechanism)
     there = there.rows(MeasuredRobot.stands(parameters, there))
     there = replace(there, position=MeasuredRobot(parameters, there).nominal.platform[:, :3, 3])
-    with pytest.raises(MeasurementError, match="line 2, 3, .*drives do not hold the platform"):
+    with pytest.raises(MeasurementError, match=r"line 2, 3, .*drives do not hold the platform"):
         calibrate(mechanism, there, kept=0.0)
 
 

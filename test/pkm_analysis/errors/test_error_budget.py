@@ -193,5 +193,5 @@ def test_a_robot_with_redundant_drives_is_refused_by_name() -> None:
 
 
 def test_where_drives_do_not_hold_the_platform_errors_have_no_bound() -> None:
-    with pytest.raises(AnalysisError, match="griffis_duffy.*its drives do not hold the platform"):
+    with pytest.raises(AnalysisError, match=r"griffis_duffy.*its drives do not hold the platform"):
         model("griffis_duffy", Tolerances())
