@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -95,10 +95,7 @@ class Transmission(Describable):
         tied = set().union(*(members for members, _ in tree.tied_to(self.joints)))
         self.actuators = tuple(actuators) or tuple(n for one in clusters for n in one.actuators if n in tied)
         if not self.joints or not self.actuators:
-            what = (
-                "names no actuator there" if self.joints else "has no loop that moves" if clusters else "closes no loop"
-            )
-            raise LinkageError(f"{tree.name} {what}: name joints and actuators of {listed(tree.joint_named)}")
+            raise LinkageError(f"{tree.name} {self._what_lacks(tied)}")
         tree.tied_to(self.actuators)  # refuses what is no joint
         if stray := [name for name in self.actuators if name not in tied]:
             raise LinkageError(f"{', '.join(stray)}: no loop connects it to {', '.join(self.joints)}")
@@ -108,6 +105,19 @@ class Transmission(Describable):
         self._rows = [self.linkage.names.index(name) for name in self.actuators]
         self.motors = {name: MotorLine.of(tree.joint_named[name]) for name in self.actuators} | dict(motors or {})
         self.home = self.linkage.home[: len(self.joints)]
+
+    def _what_lacks(self, tied: Collection[str]) -> str:
+        """Why there are no joints or no actuators, and which to name; `tied` are all joints of the loops."""
+        if not self.joints:
+            what = "has no loop that moves" if self.tree.clusters else "closes no loop"
+            return f"{what}: name joints and actuators of {listed(self.tree.joint_named)}"
+        moving = [name for one in self.tree.clusters for name in one.joints if name in tied and name not in one.idle]
+        others = [name for name in moving if name not in self.joints]
+        sliders = [name for name in others if self.tree.joint_named[name].type == JointType.PRISMATIC]
+        what = "names no actuator there: name the joints with motors"
+        if len(sliders) == len(self.joints):
+            return f"{what}; as many of them slide as there are outputs: --actuators {','.join(sliders)}"
+        return f"{what}, of {listed(others)}"
 
     def _summary(self) -> str:
         return f"{self.tree.name}: {listed(self.joints)} by {listed(self.actuators)}"

@@ -306,3 +306,17 @@ def test_c_says_the_same(ankle: Transmission, tmp_path: Path) -> None:
     arrays = [address(x) for x in (position, wanted, state, position, out, margin)]
     assert code.left_ankle_to_actuators(*arrays) == Status.CONVERGED
     np.testing.assert_allclose(position, ankle.to_actuators(one), atol=1e-12)
+
+
+def test_files_without_actuators_say_which_to_name() -> None:
+    """All sliders where they are as many as the joints, ready to copy."""
+    inertial = '<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'
+    arm = f'<body name="arm"><joint name="arm" axis="0 1 0"/>{inertial}</body>'
+    rod = f'<body name="rod" pos="0 0 0.1"><joint name="rod" axis="0 1 0"/>{inertial}'
+    piston = f'<body name="piston"><joint name="PISTON" type="slide" axis="1 0 0"/>{inertial}</body></body>'
+    connect = '<equality><connect body1="piston" body2="arm" anchor="0.2 0 0"/></equality>'
+    text = f"<mujoco><worldbody>{arm}{rod}{piston}</worldbody>{connect}</mujoco>"
+    with pytest.raises(LinkageError, match=r"names no actuator there.*--actuators PISTON$"):
+        Transmission(load_model(text), ["arm"])
+    with pytest.raises(LinkageError, match=r"names no actuator there: .*, of arm, rod$"):
+        Transmission(load_model(text), ["PISTON"])
