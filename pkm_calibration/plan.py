@@ -49,12 +49,16 @@ class Plan:
     at_random: float
 
     def table(self) -> str:
-        """The file to fill in: readings of the drives, and empty cells for what is measured."""
+        """The file to fill in: readings of the drives, and empty cells for what is measured; a comment has the pose."""
         columns = {"position": POSITION, "attitude": ATTITUDE, "height": ("height",), "distance": ("distance",)}
         empty = [name for kind in self.kinds for name in columns[kind]]
         lines = ["# Poses to measure: fill in the empty cells [m, rad]; add a unit as in 'x [mm]'."]
         lines.append(",".join([*self.mechanism.actuated_joints, *empty]))
-        lines += [",".join([*(f"{q:.9f}" for q in row), *[""] * len(empty)]) for row in self.drives]
+        for drives, pose in zip(self.drives, self.poses, strict=True):
+            lines.append(
+                "# pose of the drawing: " + " ".join(f"{value:.6f}" for value in pose) + " (x y z qx qy qz qw)"
+            )
+            lines.append(",".join([*(f"{q:.9f}" for q in drives), *[""] * len(empty)]))
         return "\n".join(lines) + "\n"
 
 

@@ -23,7 +23,7 @@ from pkm_calibration.calibration_report import _on_robot
 from pkm_calibration.estimation import ContradictionError
 from pkm_calibration.measured_robot import MeasuredRobot
 from pkm_calibration.measurements import MeasurementError, parse_measurements
-from pkm_calibration.plan import plan_poses
+from pkm_calibration.plan import Plan, plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
 from pkm_description.picture import facets
@@ -171,6 +171,15 @@ def test_a_robot_as_drawn_is_accepted() -> None:
     assert not found.refused
     assert not found.estimate.outliers
     assert np.abs(found.estimate.values).max() < 1e-6
+
+
+def test_a_plan_has_the_poses_to_go_to_beside_the_cells_to_fill_in() -> None:
+    mechanism = load_mechanism("five_bar")
+    drives, poses = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[0.5, 0.6, 0.0, 0.0, 0.0, 0.0, 1.0]] * 2)
+    plan = Plan(mechanism, ("position",), drives, poses, (), np.zeros(0), 0, 1.0, 1.0)
+    assert plan.table().count("0.500000 0.600000 0.000000") == 2
+    filled = plan.table().replace(",,,", ",0.5,0.6,")
+    np.testing.assert_array_equal(parse_measurements(filled, mechanism).drives, drives)
 
 
 def test_rows_where_the_drawing_cannot_stand_are_left_out_by_line() -> None:
