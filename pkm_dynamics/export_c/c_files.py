@@ -347,6 +347,8 @@ class CFiles:
             "LENGTH": self.scalar.number(self.engine.characteristic_length),
             "QUARTER": self.scalar.number(0.25),
             "STRAIGHT": self.scalar.number(STRAIGHT),
+            "NEARLY": self.scalar.number(0.9),
+            "SIXTH": self.scalar.number(1.0 / 6.0),
             "ROUNDED": self.scalar.number(1e-4 if self.single else 1e-9),
             "EXACT": self.scalar.number(1e-6 if self.single else 1e-13),
             "SHORTEST": self.scalar.number(1e-4),

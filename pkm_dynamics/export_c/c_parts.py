@@ -66,9 +66,9 @@ TURN_PASSIVE = """{
             turn_joint(q, passive[j]);
         }"""
 NEXT_BEGIN = """
-    REAL next[PLACES];
+    REAL next[PLACES], from[PLACES];
     for (int i = 0; i < PLACES; i++)
-        next[i] = q[i];"""
+        from[i] = next[i] = q[i];"""
 TAKE_NEXT = """
         for (int i = 0; i < PLACES; i++)
             q[i] = next[i];"""
@@ -76,7 +76,7 @@ TAKE_ALL = """
             if (step.open < ONE) {
                 for (int i = 0; i < PLACES; i++)
                     q[i] = next[i];
-                read_joints(q);
+                read_joints(from, q);
             }"""
 JOINTS_ALONG = (  # in the forward kinematics: with joints that are iterated, and without
     ("ALL_JOINTS", ", kept[PLACES]", ", q[JOINTS]"),

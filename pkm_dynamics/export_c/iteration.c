@@ -232,15 +232,22 @@ FROM_THERE            status = reach(at, mode, side, q, found);
     return PKM_OK;
 }
 //// NEAREST
-/* Positions of the limbs' joints from their cosines and sines, in the turns nearest to what they were. */
-static void read_joints(REAL q[])
+/* Positions of the limbs' joints from their cosines and sines, in the turns nearest to what they were. After a small turn
+   by the series of the arc sine, to a thousandth of the turn: this serves to count turns, and `carry` reads angles. */
+static void read_joints(const REAL from[], REAL q[])
 {
     for (int k = 0; k < JOINTS; k++) {
         if (!turns_in_limb[k])
             continue;
         REAL *c = &q[JOINTS + k], *s = &q[JOINTS + JOINTS + k];
-        const REAL angle = angle_at(*s, *c), unit = ONE + HALF * (ONE - *c * *c - *s * *s);
-        q[k] = angle + TAU * FLOOR((q[k] - angle) / TAU + HALF);
+        const REAL sine = *s * from[JOINTS + k] - *c * from[JOINTS + JOINTS + k], square = sine * sine;
+        const REAL angle = from[k], unit = ONE + HALF * (ONE - *c * *c - *s * *s);
+        if (*c * from[JOINTS + k] + *s * from[JOINTS + JOINTS + k] > NEARLY) {
+            q[k] = angle + sine * (ONE + square * SIXTH);
+        } else {
+            const REAL there = angle_at(*s, *c);
+            q[k] = there + TAU * FLOOR((angle - there) / TAU + HALF);
+        }
         *c *= unit;
         *s *= unit;
     }
@@ -301,6 +308,8 @@ int NAME_forward_near(const REAL actuated[], REAL pose[7], struct NAME_limbs *li
     status = finish(status, pose, 7);
     for (int k = 0; k < 7 && status == PKM_OK; k++)
         limbs->pose[k] = at[k];
+    for (int a = 0; a < M; a++)
+        q[NAME_actuated_joint[a]] = limbs->joints[NAME_actuated_joint[a]] + span[a];
     for (int k = 0; k < PLACES && status == PKM_OK; k++)
         limbs->joints[k] = q[k];
     return status;
