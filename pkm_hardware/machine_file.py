@@ -99,11 +99,11 @@ class MachineFile:
         for k, name in enumerate(limits.names):
             turns = limits.length_units[k] == "rad"
             if lower[k] < limits.lower[k]:
-                self._require_si(name, "lower", lower[k], turns)
+                _require_si(self.source, f"actuators.{name}.lower", lower[k], turns)
             if upper[k] > limits.upper[k]:
-                self._require_si(name, "upper", upper[k], turns)
+                _require_si(self.source, f"actuators.{name}.upper", upper[k], turns)
             if velocity[k] > limits.velocity[k]:
-                self._require_si(name, "velocity", velocity[k], turns)
+                _require_si(self.source, f"actuators.{name}.velocity", velocity[k], turns)
         return replace(
             limits,
             lower=np.maximum(limits.lower, lower),
@@ -112,21 +112,22 @@ class MachineFile:
             acceleration=np.minimum(limits.acceleration, acceleration),
         )
 
-    def _require_si(self, name: str, key: str, value: float, turns: bool) -> None:
-        """Refuse a limit that is meaningless as it stands, but would make sense in degrees or millimetres."""
-        if not math.isfinite(value):
-            return
-        per_time = "/s" if key == "velocity" else ""
-        if turns:
-            slips = abs(value) > FAST if per_time else looks_like_degrees(value)
-            unit, right, factor = "degrees", "rad", math.pi / 180.0
-        else:
-            slips = abs(value) > (FAST_SLIDE if per_time else LARGE)
-            unit, right, factor = "mm", "m", 1e-3
-        if slips:
-            problem = f"{value:g} {right}{per_time} is beyond what the robot's description allows"
-            remedy = f"give it in {right}{per_time}: if it is in {unit}{per_time}, write {value * factor:.6g}"
-            raise ConfigurationError(self.source, f"actuators.{name}.{key}", problem, remedy)
+
+def _require_si(source: str, element: str, value: float, turns: bool) -> None:
+    """Refuse a number outside the description's limits that makes sense in degrees or millimetres, not as it stands."""
+    if not math.isfinite(value):
+        return
+    per_time = "/s" if element.endswith("velocity") else ""
+    if turns:
+        slips = abs(value) > FAST if per_time else looks_like_degrees(value)
+        unit, right, factor = "degrees", "rad", math.pi / 180.0
+    else:
+        slips = abs(value) > (FAST_SLIDE if per_time else LARGE)
+        unit, right, factor = "mm", "m", 1e-3
+    if slips:
+        problem = f"{value:g} {right}{per_time} is beyond what the robot's description allows"
+        remedy = f"give it in {right}{per_time}: if it is in {unit}{per_time}, write {value * factor:.6g}"
+        raise ConfigurationError(source, element, problem, remedy)
 
 
 def read_machine_file(path: str | Path) -> MachineFile:
@@ -170,7 +171,10 @@ def scale_of(sections: Sequence[Section], mechanism: Mechanism, units: Sequence[
     corrected gear of a calibrated machine moves its joint farther.
     """
     signs, farther = [section.sign("sign") for section in sections], _gear_corrections(mechanism)
-    offsets = [section.number("offset", 0.0) for section in sections]
+    offsets, limits = [section.number("offset", 0.0) for section in sections], ActuatorLimits.of(mechanism)
+    for k, (section, offset) in enumerate(zip(sections, offsets, strict=True)):
+        if not limits.lower[k] <= offset <= limits.upper[k]:
+            _require_si(section.source, f"{section.element}.offset", offset, limits.length_units[k] == "rad")
     return Scale(np.array(units) * signs / farther, np.array(offsets) * farther, np.array(zero, dtype=np.float64))
 
 

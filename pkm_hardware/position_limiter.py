@@ -14,7 +14,8 @@ class PositionLimiter:
 
     Per actuator: the command's own rate, and what closes the gap to it so that the remaining gap can still be braked
     away; both within the largest velocity, changed by no more than the largest acceleration. Positions are held within
-    the range of the actuator. After a call, `limited` (n_actuated,) tells where the command was not followed exactly.
+    the range of the actuator; one that begins outside stays where it is, or comes nearer to the range. After a call,
+    `limited` (n_actuated,) tells where the command was not followed exactly.
     """
 
     def __init__(self, limits: ActuatorLimits) -> None:
@@ -51,13 +52,15 @@ class PositionLimiter:
         if not np.isfinite(wanted).all():
             return np.full(len(self._position), np.nan)
         most, steepest = self._limits.velocity, self._limits.acceleration
-        inside = np.clip(wanted, self._limits.lower, self._limits.upper)
+        lower = np.minimum(self._limits.lower, self._position)
+        upper = np.maximum(self._limits.upper, self._position)
+        inside = np.clip(wanted, lower, upper)
         gap = self._wanted - self._position
         closing = np.sign(gap) * np.minimum(np.abs(gap) / dt, _brakable(np.abs(gap), steepest, dt))
         rate = np.clip((inside - self._wanted) / dt, -most, most) + closing
         rate = np.clip(rate, self._rate - steepest * dt, self._rate + steepest * dt)
         rate = np.clip(rate, -most, most)
-        position = np.clip(self._position + rate * dt, self._limits.lower, self._limits.upper)
+        position = np.clip(self._position + rate * dt, lower, upper)
         self._rate = (position - self._position) / dt
         self._position, self._wanted = position, inside
         self.limited = np.abs(position - wanted) > 1e-9

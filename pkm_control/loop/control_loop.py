@@ -268,7 +268,7 @@ def hold(loop: ControlLoop, pace: FixedRateLoop | None = None) -> None:
             return
         if k >= STALE_PERIODS and loop.follower.mode is not Mode.JOGGING:  # it is not being brought to rest
             break
-    fault = loop.fault or "the machine does not tell where it is"
+    fault = loop.fault or loop.machine.notice or "the machine does not tell where it is"
     loop.disable()
     raise PkmError(fault)
 

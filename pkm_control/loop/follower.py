@@ -382,6 +382,7 @@ class TrajectoryFollower:
             run.leave()
         self.known_hold = found_at(self.controller.kinematics, measured).copy()
         self.controller.forget()
+        self.guard.begin(measured.positions)
         self.jog.catch(measured)
         self._border = ""
         self._jogging = self.run is not None or not self.jog.at_rest

@@ -54,6 +54,7 @@ class Guard(ABC):
         self._n = n
         self._what = what
         self._failing: float | None = None  # since when commands cannot be used, s
+        self._began: Array | None = None
 
     def check(
         self, now: float, stamps: dict[str, float | None], command: Array | None, pose: Array | None = None
@@ -85,6 +86,10 @@ class Guard(ABC):
         self._failing = None
         return self._limited(command)
 
+    def begin(self, positions: Array) -> None:
+        """Begin with actuators at positions (n_actuated,) [rad or m]."""
+        self._began = positions
+
     def within(self, command: Array) -> Array:
         """A command (n_actuated,) limited, for callers that need no fallback without an input."""
         return self._limited(command).command
@@ -99,8 +104,9 @@ class Guard(ABC):
 
 
 class PositionGuard(Guard):
-    """For position drives: clips to the actuators' ranges `lower` to `upper` (n_actuated,) [rad or m]. Without new
-    positions it repeats the last ones for `hold_time` [s]; then none are sent, and the machine's watchdog acts.
+    """For position drives: clips to the actuators' ranges `lower` to `upper` (n_actuated,) [rad or m]; one that begins
+    outside is led no farther out. Without new positions it repeats the last ones for `hold_time` [s]; then none are
+    sent, and the machine's watchdog acts.
     """
 
     def __init__(self, lower: Array, upper: Array, max_age: float, hold_time: float = 0.5) -> None:
@@ -110,7 +116,11 @@ class PositionGuard(Guard):
         self._last: Array | None = None
 
     def _limited(self, command: Array) -> Verdict:
-        self._last = np.clip(command, self._lower, self._upper)
+        if self._began is None:
+            self._last = np.clip(command, self._lower, self._upper)
+        else:
+            lower, upper = np.minimum(self._lower, self._began), np.maximum(self._upper, self._began)
+            self._began = self._last = np.clip(command, lower, upper)
         return Verdict(self._last, "", self._last != command)
 
     def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:

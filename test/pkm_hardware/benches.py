@@ -114,6 +114,10 @@ class Bench(ABC):
         """Where the drives are, by the devices' own state [rad or m]."""
         raise NotImplementedError
 
+    def stand(self, k: int, place: float) -> None:
+        """Place an actuator [rad or m from the device's zero], as a hand does."""
+        raise NotImplementedError
+
 
 class DynamixelBench(Bench):
     kind = "dynamixel"
@@ -153,7 +157,10 @@ class DynamixelBench(Bench):
         self.bus.jumps[1] = round(angle * 4096 / TURN)
 
     def places(self) -> list[float]:
-        return [self.bus.position(one) * TURN / 4096 for one in range(1, 7)]
+        return [(self.bus.position(one) - 2048) * TURN / 4096 for one in range(1, 7)]
+
+    def stand(self, k: int, place: float) -> None:
+        self.bus.stand(k + 1, 2048 + round(place * 4096 / TURN))
 
 
 class ODriveBench(Bench):
@@ -194,6 +201,9 @@ class ODriveBench(Bench):
 
     def places(self) -> list[float]:
         return [self.boards[k].axes[k].place * TURN / 500 for k in range(2)]
+
+    def stand(self, k: int, place: float) -> None:
+        self.boards[k].axes[k].place = place * 500 / TURN
 
 
 class ServoBench(Bench):

@@ -57,6 +57,42 @@ def test_drives_that_answer_late_stay_on(dynamixels: DynamixelBench, delay: floa
     assert len(dynamixels.on()) == dynamixels.drives
 
 
+@pytest.mark.parametrize("kind", ["dynamixel", "odrive"])
+def test_a_drive_far_outside_its_range_is_not_enabled(kind: str, tmp_path: Path) -> None:
+    """Its offset, sign or unit is wrong: it would run to its range, or the platform would be taken for elsewhere."""
+    with BENCHES[kind](tmp_path, silence="2.0") as bench:
+        bench.stand(0, 1.5)
+        loop = position_loop(bench)
+        bench.contact()
+        before = bench.places()
+        problem = loop.enable()
+        assert "far outside its range" in problem
+        assert bench.kinematics.actuated_names[0] in problem
+        for _ in range(5):
+            loop.period()
+        assert not bench.on()
+        assert bench.places() == before
+        bench.stand(0, 0.0)
+        assert loop.reset() == ""
+        assert loop.enable() == ""
+        assert len(bench.on()) == bench.drives
+
+
+def test_drives_a_little_outside_their_ranges_are_held_there(tmp_path: Path) -> None:
+    with DynamixelBench(tmp_path, silence="2.0") as bench:
+        for k in range(bench.drives):
+            bench.stand(k, 1.09 * (-1) ** k)
+        loop = position_loop(bench)
+        limits = bench.machine.limits
+        bench.contact()
+        before = bench.places()
+        assert max(before) > limits.upper[0] + 0.03
+        assert loop.enable() == ""
+        for _ in range(20):
+            loop.period()
+        assert bench.places() == pytest.approx(before, abs=0.0016)  # a count
+
+
 def test_silence_after_enabling_is_silence(dynamixels: DynamixelBench) -> None:
     dynamixels.contact()
     dynamixels.machine.activate()

@@ -29,6 +29,16 @@ def test_degrees_are_refused_with_the_number_in_radians(
         limits_of(hexapod.mechanism, read_machine_file(hexapod_file))
 
 
+@pytest.mark.parametrize(("robot", "offset", "right"), [("delta", 30, "0.523599"), ("linear_delta", -300, "-0.3")])
+def test_an_offset_in_other_units_is_refused(robot: str, offset: float, right: str, tmp_path: Path) -> None:
+    mechanism, path = load_mechanism(robot), tmp_path / "machine.yaml"
+    rows = "".join(f"  {name}: {{id: 1, offset: {offset}}}\n" for name in mechanism.actuated_joints)
+    path.write_text(f"machine: dynamixel\nrate: 100\nactuators:\n{rows}", "utf-8")
+    sections = read_machine_file(path).of(mechanism)
+    with pytest.raises(ConfigurationError, match=rf"offset.* write {right}$"):
+        scale_of(sections, mechanism, [650.0] * 3, [2048.0] * 3)
+
+
 def test_limits_that_are_wider_than_the_robots_change_nothing(hexapod: Kinematics, hexapod_file: Path) -> None:
     before = limits_of(hexapod.mechanism, read_machine_file(hexapod_file))
     text = hexapod_file.read_text("utf-8").replace("channel: 0,", "channel: 0, upper: 3.0,", 1)
