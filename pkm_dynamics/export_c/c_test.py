@@ -132,7 +132,9 @@ def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator
     q = known.q[:, kinematics.engine.actuated_column]
     yield "drives", q, np.where(closed, 0, known.status)
     path = kinematics.forward(q, near=given["near"])
-    yield "forward", path.pose, np.where(path.status == Status.JOINT_LIMIT, 0, path.status)
+    again = kinematics.forward(q, near=path.pose).pose  # it stops at some 1e-12; a step from there leaves rounding
+    pose = np.where(np.isfinite(again), again, path.pose)
+    yield "forward", pose, np.where(path.status == Status.JOINT_LIMIT, 0, path.status)
 
 
 TEST = """\
