@@ -25,8 +25,8 @@ class ComputedTorque(Controller):
     actuators, mapped to the platform by the forward Jacobian; this holds for every robot, because the correction then
     lies in the motion space. Redundant joints are held, or follow the platform; with them error and model are those of
     the actuators, whatever is chosen. omega is `natural_frequency` [rad/s], zeta is `damping`, 1 where critical. The
-    model is evaluated at the "measured" state (exact linearisation), or at the "reference" (no measured noise passes
-    through).
+    model is evaluated at the "measured" state (exact linearisation; friction is that of the reference), or at the
+    "reference" (no measured noise passes through).
     """
 
     def __init__(
@@ -84,5 +84,6 @@ class ComputedTorque(Controller):
             correct(
                 wanted, there, measured.jacobian, reference.twist, measured.twist, *gains, reference.acceleration, asked
             )
-        at = measured if self.model_at == "measured" else reference
-        return self.model.efforts(at.pose, at.twist, asked, measured.joints)
+        if self.model_at == "measured":
+            return self.model.efforts_led(reference, measured, asked)
+        return self.model.efforts(reference.pose, reference.twist, asked, measured.joints)

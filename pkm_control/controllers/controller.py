@@ -46,6 +46,8 @@ class ControlModel:
         self._answers = kinematics.constant_space and not open_  # the lean call has, where there is one
         lean = not open_ and (self._answers or GraphTracker.serves(kinematics.engine))
         self._efforts = dynamics.lean_inverse(mode) if lean else None
+        bodies = kinematics.tables.bodies
+        self._rubs = bool(bodies["coulomb"].any() or bodies["viscous"].any())
 
     def positions(self, pose: Array) -> Array:
         """Actuator positions (n_actuated,) [rad or m] at a pose (7,), in the working mode."""
@@ -91,6 +93,25 @@ class ControlModel:
         # by least squares, as the lean call: `Sharing` comes after the law
         answer = self._dynamics.inverse(at, twist, acceleration, wrench=wrench, distribution=Distribution())
         return np.asarray(answer.effort, dtype=np.float64)
+
+    def efforts_led(
+        self, reference: Reference, measured: Measured, acceleration: Array, wrench: Array | None = None
+    ) -> Array:
+        """`efforts` at the measured state, but for friction, which is that of the reference.
+
+        Dry friction that is compensated by the sign of a measured velocity drives the robot to and fro at rest.
+        Friction is the part of the efforts that changes its sign with the velocity.
+        """
+        pose, twist, joints = measured.pose, measured.twist, measured.joints
+        found = self.efforts(pose, twist, acceleration, joints, wrench)
+        if not self._rubs:
+            return found
+        found = 0.5 * (found + self.efforts(pose, -twist, acceleration, joints, wrench))
+        if not reference.twist.any():
+            return found
+        motions = ((reference.pose, sign * reference.twist, reference.acceleration, joints) for sign in (1.0, -1.0))
+        ahead, back = (self.efforts(*motion) for motion in motions)
+        return np.asarray(found + 0.5 * (ahead - back))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ constexpr double kStep = 1e-4;  // s, of the central difference of Jacobians alo
 constexpr double kOff = 1e-9;   // relative: by how much a reference may leave the platform's motions by rounding
 constexpr double kSame = 1e-6;  // rad or m, between readings and where the model has the drives
 constexpr double kLeast = 0.1;  // of a correction: so much is kept where a motion itself leaves no room
+constexpr double kRounded = 1e-12;  // of efforts: less of them is no friction
 
 /** Efforts (m), in place: on the way to them from `planned`, cut to the largest, as far as these permit. */
 void towards(int m, double * planned, const double * largest, double * efforts)
@@ -58,6 +59,16 @@ int ComputedTorque::start(const double * positions, const Pose & near)
   if (status == kJointLimit) status = kOk;  // it may begin there
   for (int k = 0; k < robot_.drives() && status == kOk; ++k)
     if (!(std::fabs(there[k] - positions[k]) < kSame)) status = kTurned;
+  if (status == kOk)
+  {
+    Motion moving{measured_.pose, robot_.onto_motions(Six{1.0, 1.0, 1.0, 1.0, 1.0, 1.0}), Six{}};
+    Drives friction{}, all{};
+    status = part(limbs_, moving, moving.acceleration, -1.0, friction.data());
+    if (status == kOk) status = part(limbs_, moving, moving.acceleration, 1.0, all.data());
+    rubs_ = false;
+    for (int k = 0; k < robot_.drives(); ++k)
+      rubs_ = rubs_ || std::abs(friction[k]) > kRounded * (std::abs(all[k]) + std::abs(friction[k]));
+  }
   good_ = measured_;
   asked_near_ = measured_.pose;
   started_ = status == kOk;
@@ -82,6 +93,30 @@ int ComputedTorque::judge(const Motion & reference, const double * positions, do
     if (!(std::fabs(rates[k]) <= largest_rate[k])) return kTooFast;
   }
   return kOk;
+}
+
+/** Efforts (m) at a pose with an acceleration, their part that is even in the twist (`sign` 1) or odd (-1). */
+int ComputedTorque::part(Limbs & limbs, const Motion & at, const Six & acceleration, double sign, double * efforts)
+{
+  Six back = at.twist;
+  for (double & rate : back) rate = -rate;
+  Drives there;
+  int status = limbs.inverse_dynamics(at.pose, at.twist, acceleration, mode_, efforts);
+  if (status == kOk) status = limbs.inverse_dynamics(at.pose, back, acceleration, mode_, there.data());
+  for (int k = 0; k < robot_.drives() && status == kOk; ++k) efforts[k] = 0.5 * (efforts[k] + sign * there[k]);
+  return status;
+}
+
+/** Efforts (m) at the measured state, but for friction, which is that of the reference: dry friction that is
+ * compensated by the sign of a measured velocity drives the robot to and fro at rest. */
+int ComputedTorque::efforts_led(const Six & acceleration, double * efforts)
+{
+  if (!rubs_) return limbs_.inverse_dynamics(measured_.pose, measured_.twist, acceleration, mode_, efforts);
+  Drives friction;
+  int status = part(limbs_, measured_, acceleration, 1.0, efforts);
+  if (status == kOk) status = part(good_limbs_, good_, good_.acceleration, -1.0, friction.data());
+  for (int k = 0; k < robot_.drives() && status == kOk; ++k) efforts[k] += friction[k];
+  return status;
 }
 
 Answer ComputedTorque::update(
@@ -118,14 +153,14 @@ Answer ComputedTorque::update(
   add_product(6, m, forward_.data(), error.data(), stiffness_, asked.data());
   for (int k = 0; k < 6; ++k) asked[k] += viscosity_ * (good_.twist[k] - measured_.twist[k]);
 
-  status = limbs_.inverse_dynamics(pose, measured_.twist, asked, mode_, efforts);
+  status = efforts_led(asked, efforts);
   if (status != kOk) return {Verdict::lost, status, "efforts", false};
   for (int k = 0; k < m; ++k) answer.saturated = answer.saturated || std::abs(efforts[k]) > largest_effort[k];
   if (answer.saturated)
   {
     // the whole correction is made smaller: cut at single drives, it would turn the platform
     Drives planned;
-    status = limbs_.inverse_dynamics(pose, measured_.twist, good_.acceleration, mode_, planned.data());
+    status = efforts_led(good_.acceleration, planned.data());
     if (status == kOk) towards(m, planned.data(), largest_effort.data(), efforts);
   }
   for (int k = 0; k < m; ++k) efforts[k] = std::clamp(efforts[k], -largest_effort[k], largest_effort[k]);

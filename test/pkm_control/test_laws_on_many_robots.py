@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from pkm_client import Robot
 from pkm_control.controllers.controller import Reference
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
@@ -158,3 +159,18 @@ def test_follows_a_motion_to_its_end(name: str, law: str) -> None:
     assert motion.outcome is Outcome.SUCCESSFUL, motion.reason
     # PD lags by the acceleration over omega^2: 5.8 * 0.05 / 0.25^2 / 60^2 = 0.13 % of the size; feed-forward does not
     assert max(errors) < (3e-3 if law == PD_GRAVITY else 3e-4) * size
+
+
+@pytest.mark.parametrize("friction", [8.0, 30.0])
+def test_a_robot_that_rests_does_not_shake_by_its_friction(friction: float) -> None:
+    """Compensated by the sign of the measured rate, it drove the arms to and fro by up to this effort."""
+    with Robot.simulated(load_mechanism("delta", {"arm_friction": str(friction)}), realtime=False) as robot:
+        task = robot.move_to([0.1, 0.0, -0.85])
+        assert task.result().max_position_error < 5e-5
+        efforts, places = [], []
+        for _ in range(40):
+            robot.wait(0.0113)
+            efforts.append(list(robot.state.efforts.values()))
+            places.append(robot.state.pose[:3])
+    assert np.ptp(efforts, axis=0).max() < 0.05 * friction
+    assert np.ptp(places, axis=0).max() < 5e-5  # m; it creeps in the last of them
