@@ -24,7 +24,7 @@ from pkm_client.simulated import SimulatedBackend, SimulatedGoal
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.followed_motion import Tolerances
-from pkm_control.loop.jogging import FASTEST, jog_speeds
+from pkm_control.loop.jogging import FASTEST, RENEWAL, jog_speeds
 from pkm_control.loop.requests import PAUSED
 from pkm_control.loop_settings import Setup
 from pkm_control.motion.curve_check import CurveCheck
@@ -586,7 +586,7 @@ class Robot:
     def _jog(self, task: Task, twist: Array, seconds: float, asked: float) -> Result:
         backend = self._backend
         first = begun = backend.time
-        reason, seen, answer = "", False, Answer(True)
+        reason, seen, answer, late = "", False, Answer(True), 0.0
         task.progress_of = lambda: (backend.time - begun) / seconds
         while (passed := backend.time - begun) < seconds and not task.cancelled:
             answer = backend.steer(twist, asked)
@@ -595,6 +595,7 @@ class Robot:
             begun = begun if seen else backend.time  # before it moves, no time counts
             backend.wait(min(_RENEW, seconds - passed) if seen else _LOOK)
             state = self.state
+            late = max(late, backend.time - begun - passed)
             seen = seen or state.mode is Mode.JOGGING
             reason = state.reason if state.mode is Mode.JOGGING and state.reason else reason
             if reason.startswith(NO_FURTHER):
@@ -604,7 +605,8 @@ class Robot:
         backend.steer(np.zeros(6), asked)
         _require(answer)
         self._until_rest()
-        return Result(reason="; ".join(words for words in (self._limited(twist), reason) if words))
+        halted = f"it halted as twists came {late:.2g} s apart, on a busy computer" if late > RENEWAL else ""
+        return Result(reason="; ".join(words for words in (self._limited(twist), reason, halted) if words))
 
     def _limited(self, twist: Array) -> str:
         """What a jog takes of a twist (6,) that is faster than jogs are; empty where it is not."""

@@ -235,7 +235,7 @@ def _speed_options(p: argparse.ArgumentParser) -> None:
 
 
 def _speed(link: RosLink, given: argparse.Namespace) -> str:
-    return answered(link.operator.set_speed(given.fraction), f"motions run at {given.fraction:.0%} of their plan")
+    return answered(link.operator.set_speed(given.fraction), f"motions run at {given.fraction + 0.0:.0%} of their plan")
 
 
 def _state_options(p: argparse.ArgumentParser) -> None:

@@ -57,6 +57,7 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
         raise DescriptionError(f'<coupling name="{coupling.name}">', problem, remedy)
     joints = graph.ordered_tree(description.links, description.joints, description.base_link)
     platform, actuated = description.platform_link, description.actuated
+    graph.check_leaders(joints, description.loops, platform)
     chain = graph.platform_chain(description.links, joints, description.loops, platform)
     massive = {link.name for link in description.links if not link.inertial.massless}
     virtual = () if any(joint.name in chain[:-1] and joint.child in massive for joint in joints) else chain

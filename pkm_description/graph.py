@@ -118,14 +118,27 @@ def path_from_base(joints: Sequence[Joint], link: str) -> tuple[Joint, ...]:
     return tuple(reversed(path))
 
 
-def check_determined(joints: Sequence[Joint], loops: Sequence[Loop], platform: str) -> None:
-    """Refuse a joint beyond which no loop closes and no platform hangs, such as a wheel spinning on the platform."""
+def _undetermined(joints: Sequence[Joint], loops: Sequence[Loop], platform: str) -> list[str]:
     ends = {platform, *(link for loop in loops for link in (loop.predecessor, loop.successor))}
     determined = {joint.name for link in ends for joint in path_from_base(joints, link)}
+    return [joint.name for joint in joints if joint.type is not JointType.FIXED and joint.name not in determined]
+
+
+def check_leaders(joints: Sequence[Joint], loops: Sequence[Loop], platform: str) -> None:
+    """Refuse a joint beyond which no loop closes, but which others follow, such as that of a motor beside its arm."""
+    undetermined = _undetermined(joints, loops, platform)
     for joint in joints:
-        if joint.type is not JointType.FIXED and joint.name not in determined:
-            remedy = "close its chain on the platform with a <loop>, or make the joint fixed"
-            raise DescriptionError(f'<joint name="{joint.name}">', "no loop closure determines its position", remedy)
+        if joint.mimic is not None and joint.mimic.joint in undetermined and joint.name not in undetermined:
+            leader = f'<joint name="{joint.mimic.joint}">'
+            remedy = f"drive {joint.name!r} instead, with the motor's gear_ratio and rotor_inertia"
+            raise DescriptionError(leader, f"it is in no loop, and {joint.name!r}, which is, follows it", remedy)
+
+
+def check_determined(joints: Sequence[Joint], loops: Sequence[Loop], platform: str) -> None:
+    """Refuse a joint beyond which no loop closes and no platform hangs, such as a wheel spinning on the platform."""
+    for name in _undetermined(joints, loops, platform):
+        remedy = "close its chain on the platform with a <loop>, or make the joint fixed"
+        raise DescriptionError(f'<joint name="{name}">', "no loop closure determines its position", remedy)
 
 
 def platform_chain(

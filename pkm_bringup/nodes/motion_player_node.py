@@ -148,7 +148,8 @@ class MotionPlayer(Node):
         for name in self._silences.begun(time.monotonic()):
             if name in self._started:
                 self._health[name] = DiagnosticStatus.STALE, f"has been silent for {_SILENT:g} s"
-                self.get_logger().error(f"{name} has been silent for {_SILENT:g} s: its process hangs or was stopped")
+                why = "its process hangs, was stopped, or waits for a busy computer"
+                self.get_logger().warning(f"{name} has been silent for {_SILENT:g} s: {why}")
             else:
                 self._health[name] = DiagnosticStatus.STALE, "has not started yet"
                 self.get_logger().warning(f"{name} has not started yet: it may still be building the robot, or hang")

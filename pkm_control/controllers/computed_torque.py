@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,8 @@ from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
+APPROACH = 0.2  # of the natural frequency: rate at which an error vanishes that friction would hold
+
 
 class ComputedTorque(Controller):
     """tau = ID(x, v, a_ref + 2 zeta omega e_v + omega^2 e); the error then obeys e'' + 2 zeta omega e' + omega^2 e = 0.
@@ -25,8 +28,9 @@ class ComputedTorque(Controller):
     actuators, mapped to the platform by the forward Jacobian; this holds for every robot, because the correction then
     lies in the motion space. Redundant joints are held, or follow the platform; with them error and model are those of
     the actuators, whatever is chosen. omega is `natural_frequency` [rad/s], zeta is `damping`, 1 where critical. The
-    model is evaluated at the "measured" state (exact linearisation; friction is that of the reference), or at the
-    "reference" (no measured noise passes through).
+    model is evaluated at the "measured" state (exact linearisation), or at the "reference" (no measured noise passes
+    through). In the measured state friction is that of the velocity at which the reference is to be reached, v_ref +
+    0.2 omega e, so that it neither shakes the robot at rest nor holds it where an error is left.
     """
 
     def __init__(
@@ -80,10 +84,12 @@ class ComputedTorque(Controller):
         else:
             wanted, there = self.model.positions(reference.pose), measured.positions
             gains = self.stiffness, self.viscosity
-            asked = np.empty(6)
+            asked, error = np.empty(6), measured.jacobian @ (wanted - there)
             correct(
                 wanted, there, measured.jacobian, reference.twist, measured.twist, *gains, reference.acceleration, asked
             )
         if self.model_at == "measured":
-            return self.model.efforts_led(reference, measured, asked)
+            return self.model.efforts_rubbing(
+                measured, asked, reference.twist + APPROACH * sqrt(self.stiffness) * error
+            )
         return self.model.efforts(reference.pose, reference.twist, asked, measured.joints)

@@ -94,23 +94,18 @@ class ControlModel:
         answer = self._dynamics.inverse(at, twist, acceleration, wrench=wrench, distribution=Distribution())
         return np.asarray(answer.effort, dtype=np.float64)
 
-    def efforts_led(
-        self, reference: Reference, measured: Measured, acceleration: Array, wrench: Array | None = None
-    ) -> Array:
-        """`efforts` at the measured state, but for friction, which is that of the reference.
+    def efforts_rubbing(self, measured: Measured, acceleration: Array, rubbing: Array) -> Array:
+        """`efforts` at the measured state, with the friction of a motion at the twist `rubbing` (6,).
 
         Dry friction that is compensated by the sign of a measured velocity drives the robot to and fro at rest.
         Friction is the part of the efforts that changes its sign with the velocity.
         """
-        pose, twist, joints = measured.pose, measured.twist, measured.joints
-        found = self.efforts(pose, twist, acceleration, joints, wrench)
+        at, joints = measured.pose, measured.joints
+        found = self.efforts(at, measured.twist, acceleration, joints)
         if not self._rubs:
             return found
-        found = 0.5 * (found + self.efforts(pose, -twist, acceleration, joints, wrench))
-        if not reference.twist.any():
-            return found
-        motions = ((reference.pose, sign * reference.twist, reference.acceleration, joints) for sign in (1.0, -1.0))
-        ahead, back = (self.efforts(*motion) for motion in motions)
+        found = 0.5 * (found + self.efforts(at, -measured.twist, acceleration, joints))
+        ahead, back = (self.efforts(at, twist, acceleration, joints) for twist in (rubbing, -rubbing))
         return np.asarray(found + 0.5 * (ahead - back))
 
 

@@ -260,6 +260,9 @@ def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
             raise DescriptionError(
                 f"<{tag}> number {number}", f"its name has {len(name)} characters", f"write at most {NAME}"
             )
+        if not name.isprintable():
+            problem = f"its name {name!a} has characters that nobody sees"
+            raise DescriptionError(f"<{tag}> number {number}", problem, "leave them out")
         check_number(tag, number)
         if name in seen:
             raise DescriptionError(f'<{tag} name="{name}">', "the name is used twice", f"give each {tag} its own name")

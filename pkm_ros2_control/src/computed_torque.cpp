@@ -15,6 +15,7 @@ constexpr double kStep = 1e-4;  // s, of the central difference of Jacobians alo
 constexpr double kOff = 1e-9;   // relative: by how much a reference may leave the platform's motions by rounding
 constexpr double kSame = 1e-6;  // rad or m, between readings and where the model has the drives
 constexpr double kLeast = 0.1;  // of a correction: so much is kept where a motion itself leaves no room
+constexpr double kApproach = 0.2;  // of the natural frequency: rate at which an error vanishes that friction would hold
 constexpr double kRounded = 1e-12;  // of efforts: less of them is no friction
 
 /** Efforts (m), in place: on the way to them from `planned`, cut to the largest, as far as these permit. */
@@ -107,14 +108,15 @@ int ComputedTorque::part(Limbs & limbs, const Motion & at, const Six & accelerat
   return status;
 }
 
-/** Efforts (m) at the measured state, but for friction, which is that of the reference: dry friction that is
+/** Efforts (m) at the measured state, with the friction of a motion at the twist `rubbing`: dry friction that is
  * compensated by the sign of a measured velocity drives the robot to and fro at rest. */
-int ComputedTorque::efforts_led(const Six & acceleration, double * efforts)
+int ComputedTorque::efforts_rubbing(const Six & acceleration, const Six & rubbing, double * efforts)
 {
   if (!rubs_) return limbs_.inverse_dynamics(measured_.pose, measured_.twist, acceleration, mode_, efforts);
   Drives friction;
   int status = part(limbs_, measured_, acceleration, 1.0, efforts);
-  if (status == kOk) status = part(good_limbs_, good_, good_.acceleration, -1.0, friction.data());
+  if (status == kOk)
+    status = part(limbs_, {measured_.pose, rubbing, acceleration}, acceleration, -1.0, friction.data());
   for (int k = 0; k < robot_.drives() && status == kOk; ++k) efforts[k] += friction[k];
   return status;
 }
@@ -153,14 +155,16 @@ Answer ComputedTorque::update(
   add_product(6, m, forward_.data(), error.data(), stiffness_, asked.data());
   for (int k = 0; k < 6; ++k) asked[k] += viscosity_ * (good_.twist[k] - measured_.twist[k]);
 
-  status = efforts_led(asked, efforts);
+  Six rubbing = good_.twist;  // at which the reference is to be reached: so friction holds no error
+  add_product(6, m, forward_.data(), error.data(), kApproach * std::sqrt(stiffness_), rubbing.data());
+  status = efforts_rubbing(asked, rubbing, efforts);
   if (status != kOk) return {Verdict::lost, status, "efforts", false};
   for (int k = 0; k < m; ++k) answer.saturated = answer.saturated || std::abs(efforts[k]) > largest_effort[k];
   if (answer.saturated)
   {
     // the whole correction is made smaller: cut at single drives, it would turn the platform
     Drives planned;
-    status = efforts_led(good_.acceleration, planned.data());
+    status = efforts_rubbing(good_.acceleration, good_.twist, planned.data());
     if (status == kOk) towards(m, planned.data(), largest_effort.data(), efforts);
   }
   for (int k = 0; k < m; ++k) efforts[k] = std::clamp(efforts[k], -largest_effort[k], largest_effort[k]);

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,6 +119,19 @@ def test_jogs(robot: Robot) -> None:
     task.cancel()
     task.result(30.0)
     assert not robot.state.moving
+
+
+def test_a_jog_whose_twists_come_late_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Robot.simulated("five_bar") as robot:
+        steer = robot._backend.steer
+
+        def late(*arguments: Any) -> Any:
+            time.sleep(0.4)
+            return steer(*arguments)
+
+        monkeypatch.setattr(robot._backend, "steer", late)
+        reason = robot.jog(linear=(0.02, 0.0, 0.0), seconds=1.0).result().reason
+    assert re.fullmatch(r"it halted as twists came \d\S* s apart, on a busy computer", reason)
 
 
 def test_a_jog_ends_before_a_border_and_says_which(robot: Robot) -> None:

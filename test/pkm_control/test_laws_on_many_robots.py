@@ -173,4 +173,5 @@ def test_a_robot_that_rests_does_not_shake_by_its_friction(friction: float) -> N
             efforts.append(list(robot.state.efforts.values()))
             places.append(robot.state.pose[:3])
     assert np.ptp(efforts, axis=0).max() < 0.05 * friction
-    assert np.ptp(places, axis=0).max() < 5e-5  # m; it creeps in the last of them
+    assert np.ptp(places, axis=0).max() < 5e-6  # m
+    assert np.abs(places[-1] - np.array([0.1, 0.0, -0.85])).max() < 5e-6  # nor does friction hold it elsewhere

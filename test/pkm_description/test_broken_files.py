@@ -86,6 +86,12 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "close each limb",
     ),
     "link without name": (insert("<link/>"), "<link> number 8", "no name", "name="),
+    "name that reverses what follows": (
+        insert('<link name="a\u202eb"/>'),
+        "<link> number 8",
+        r"'a\u202eb' has characters that nobody sees",
+        "leave them out",
+    ),
     "duplicate link": (insert('<link name="tip"/>'), '<link name="tip">', "twice", "its own name"),
     "duplicate joint": (
         insert('<joint name="x" type="fixed"><parent link="base"/><child link="tip"/></joint>'),
@@ -435,6 +441,19 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         '<joint name="spin">',
         "no loop closure determines its position",
         "make the joint fixed",
+    ),
+    "motor beside its arm": (
+        lambda: (
+            insert(
+                '<link name="rotor"/><joint name="drive" type="revolute"><parent link="base"/><child link="rotor"/>'
+                '<axis xyz="0 0 1"/><limit lower="-9" upper="9" effort="1" velocity="9"/></joint>'
+            )()
+            .replace('<joint name="left_motor"><command_interface', '<joint name="drive"><command_interface')
+            .replace('velocity="10"/></joint>', 'velocity="10"/><mimic joint="drive" multiplier="-0.25"/></joint>', 1)
+        ),
+        '<joint name="drive">',
+        "it is in no loop, and 'left_motor', which is, follows it",
+        "drive 'left_motor' instead, with the motor's gear_ratio",
     ),
     "no such robot": (lambda: "dleta", "robot 'dleta'", "no such robot", "did you mean delta"),
     "no such robot, an example": (

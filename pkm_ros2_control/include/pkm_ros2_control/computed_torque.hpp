@@ -56,7 +56,7 @@ public:
 private:
   int judge(const Motion & reference, const double * positions, double * wanted);
   int part(Limbs & limbs, const Motion & at, const Six & acceleration, double sign, double * efforts);
-  int efforts_led(const Six & acceleration, double * efforts);
+  int efforts_rubbing(const Six & acceleration, const Six & rubbing, double * efforts);
 
   Robot robot_;
   double stiffness_, viscosity_, largest_error_;
