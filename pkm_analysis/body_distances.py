@@ -284,7 +284,6 @@ class Clearance(Describable):
 
 
 def _ball(capsules: Array) -> Array:
-    """Centre and radius (4,) of a ball around capsules (s, 7)."""
     ends = np.concatenate([capsules[:, :3], capsules[:, 3:6]])
     reach = np.concatenate([capsules[:, 6], capsules[:, 6]])[:, None]
     middle = 0.5 * ((ends - reach).min(axis=0) + (ends + reach).max(axis=0))

@@ -270,7 +270,6 @@ def over_range(
 
 
 def _answers(t: Transmission, q: Array, axes: tuple[Array, ...]) -> TransmissionRange:
-    """Answers at positions (n, joints), and at home."""
     q = np.concatenate([q, t.home[None]])
     s = t.at(q)
     speeds = np.array([t.motors[name].speed for name in t.actuators])
@@ -366,7 +365,6 @@ def joint_numbers(found: TransmissionRange, gains: Gains) -> list[dict[str, tupl
 
 
 def _joint_gains(found: TransmissionRange, gains: Gains) -> tuple[Array, Array, str]:
-    """Stiffness and damping (n,) of the joints, and where they are from."""
     if gains is None:
         inertia, omega = np.diagonal(found.armature[found.solved], axis1=1, axis2=2).mean(axis=0), 2.0 * np.pi * RATE
         how = f"armature, at {RATE:g} Hz with damping ratio {RATIO:g}"

@@ -288,7 +288,6 @@ def _chosen(parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[
 
 
 def _by_kind(robot: MeasuredRobot, displacements: Array, start: States, trusted: NDArray[np.bool_]) -> dict[str, float]:
-    """Root mean square of what predictions miss, by kind of measurement."""
     misses = robot.misses(displacements, start)
     kinds = np.where(np.isin(robot.kinds, ("x", "y", "z")), "position", robot.kinds)
     kinds = np.where(np.isin(kinds, ("yaw", "pitch", "roll")), "attitude", kinds)

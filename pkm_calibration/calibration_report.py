@@ -236,7 +236,6 @@ def _parameter_table(found: Calibration) -> Table:
 
 
 def _correlations(found: Calibration) -> Table:
-    """The pairs of parameters that the measurements tell apart least."""
     names, R = found.estimate.names, found.estimate.correlations
     one, other = np.triu_indices(len(R), 1)
     strongest = np.argsort(-np.abs(R[one, other]), kind="stable")[:PAIRS]

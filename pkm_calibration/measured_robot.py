@@ -279,7 +279,6 @@ class MeasuredRobot:
         return states, np.asarray(gap < OPEN * model.length)
 
     def _along(self, placed: Placed, N: Array, by_joint: Array, by_twist: Array) -> Array:
-        """Derivative (m, k) of the residuals along motions N."""
         model = self.model
         step = N * model.scale[:, None]
         twists = step[:, model.size :]

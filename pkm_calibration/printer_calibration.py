@@ -395,7 +395,6 @@ def _misread(printer: Printer, fit: _Fit, before: Array) -> list[str]:
 
 
 def _left_by_a_failure(fit: _Fit) -> list[str]:
-    """Rods of the settings that no printer has together."""
     names, reasons = fit.printer.model.names, []
     for kind in fit.printer.model.arms:
         lengths = fit.start[[names.index(name) for name in kind]]

@@ -443,7 +443,6 @@ class Robot:
         return possible_poses(k, there[None], used)[0] if _is_somewhere(there) else there
 
     def _require_possible(self, twist: Array) -> None:
-        """Refuse a twist (6,) of which the platform can follow no part."""
         k, state = self.kinematics, self.state
         if not twist.any() or not state.known or not np.isfinite(state.pose).all():
             return
@@ -454,7 +453,6 @@ class Robot:
             raise RefusedError(f"the platform cannot move in that direction at all; its coordinates are {names}")
 
     def _require_redundant(self, redundant: Mapping[str, float], nearest: bool) -> None:
-        """Refuse positions of redundant joints that cannot be commanded."""
         names = self.kinematics.redundant_names
         for name, value in redundant.items():
             if name not in names:

@@ -432,7 +432,6 @@ class SimulatedDynamixels(SimulatedDevice):
         return one in self.tables and one not in self.gone
 
     def _seen(self, one: int, address: int, count: int) -> bytes:
-        """The bytes read from a drive; a reading that jumps does so once."""
         row = bytearray(self.tables[one][address : address + count])
         at = _POSITION - address
         if 0 <= at <= count - 4 and (jump := self.jumps.pop(one, 0)):

@@ -139,7 +139,6 @@ def _expanded(report: Report, source: str, arguments: Mapping[str, str] | None) 
 
 
 def _told(error: PkmError) -> tuple[str, str]:
-    """Problem and remedy of what is no fault of the description."""
     if isinstance(error, UsageError):
         return error.problem, error.remedy
     return str(error), "see the docs on descriptions"

@@ -365,7 +365,6 @@ def _answers_as_dask(address: str) -> bool:
 
 
 def _heard(there: socket.socket, count: int, until: float) -> bytes:
-    """So many bytes, or fewer where no more come in time."""
     heard = b""
     while len(heard) < count and (left := until - time.monotonic()) > 0.0:
         there.settimeout(left)

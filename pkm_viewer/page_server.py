@@ -139,7 +139,6 @@ def _finite(value: Any, length: int) -> bool:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address as a number; IPv4 that is written as IPv6 is IPv4."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

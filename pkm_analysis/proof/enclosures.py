@@ -237,7 +237,6 @@ def _turned_alike(found: Enclosure, asked: NDArray[np.bool_]) -> NDArray[np.bool
 
 
 def _coordinate_room(found: Enclosure) -> Array:
-    """Distance of the coordinates from their limits (n, 2 c)."""
     engine = found.encloser.kinematics.engine
     lowest, highest = np.moveaxis(found.encloser.domain.bounds(found.boxes), -1, 0)
     chain = engine.task.chain[1:]

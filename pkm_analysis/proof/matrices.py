@@ -313,7 +313,6 @@ def less(b: Affine, A: Affine, x: Array) -> Affine:
 
 
 def _augmented(K: Affine) -> Affine:
-    """The square matrices [1 K; K^T 0]."""
     m, f = K.centre.shape[1:]
 
     def square(A: Array, unit: Array) -> Array:

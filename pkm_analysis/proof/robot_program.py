@@ -324,7 +324,6 @@ class Recorder:
         return coordinates, [*p, *R.ravel()]
 
     def _place_platform(self, tape: Tape, placed: list[Number]) -> Any:
-        """Origin and rotation as inputs; unchanging entries are constants."""
         turns = self.engine.task.subspace[3:].any()
         vary = [j for j, x in enumerate(placed) if isinstance(x, Term) or j < 3 or turns]
         inputs = tape.inputs(0, np.array([value(x) for x in placed]), vary)

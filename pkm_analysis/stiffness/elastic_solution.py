@@ -312,7 +312,6 @@ class ElasticSystem:
         return replace(found, forces=np.concatenate([found.forces, t], axis=-2))
 
     def _unsprung(self, work: Array) -> Response:
-        """`under` without what springs add to their forces."""
         inverse, N, stress, soft = self._split
         external, along_free = work[..., : self.elastic, :], work[..., self.elastic :, :]
         A = self.rows[..., : self.elastic]

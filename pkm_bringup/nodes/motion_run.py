@@ -86,7 +86,6 @@ class RunStreams:
         recorder.advance()
 
     def _changed_outputs(self) -> list[tuple[int, str, float]]:
-        """Stamp [ns], name and value of the outputs that changed since."""
         found = []
         while (message := self._outputs.take()) is not None:
             stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec

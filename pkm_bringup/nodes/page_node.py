@@ -271,7 +271,6 @@ class PageNode(Node):
             )
 
     def _ask_modes(self, readings: Readings, present: str) -> None:
-        """Request the working modes at a pose where the robot rests, once."""
         pose, viewer = readings.pose, self._viewer
         if readings.mode != IDLE[0] or self._operations is None or pose is None or viewer is None:
             return

@@ -29,8 +29,7 @@ class ComputedTorque(Controller):
     lies in the motion space. Redundant joints are held, or follow the platform; with them error and model are those of
     the actuators, whatever is chosen. omega is `natural_frequency` [rad/s], zeta is `damping`, 1 where critical. The
     model is evaluated at the "measured" state (exact linearisation), or at the "reference" (no measured noise passes
-    through). In the measured state friction is that of the velocity at which the reference is to be reached, v_ref +
-    0.2 omega e, so that it neither shakes the robot at rest nor holds it where an error is left.
+    through). In the measured state friction is that of v_ref + 0.2 omega e, so that it neither shakes nor holds it.
     """
 
     def __init__(

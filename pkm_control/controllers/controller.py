@@ -95,11 +95,9 @@ class ControlModel:
         return np.asarray(answer.effort, dtype=np.float64)
 
     def efforts_rubbing(self, measured: Measured, acceleration: Array, rubbing: Array) -> Array:
-        """`efforts` at the measured state, with the friction of a motion at the twist `rubbing` (6,).
-
-        Dry friction that is compensated by the sign of a measured velocity drives the robot to and fro at rest.
-        Friction is the part of the efforts that changes its sign with the velocity.
-        """
+        """`efforts` at the measured state, with the friction of a motion at the twist `rubbing` (6,)."""
+        # Dry friction that is compensated by the sign of a measured velocity drives the robot to and fro at rest.
+        # Friction is the part of the efforts that changes its sign with the velocity.
         at, joints = measured.pose, measured.joints
         found = self.efforts(at, measured.twist, acceleration, joints)
         if not self._rubs:

@@ -154,7 +154,6 @@ class _Export:
             self._carry_on(joints[-1].child, stubs)
 
     def _passed_over(self, link: str) -> bool:
-        """Whether a link is only a step between two joints."""
         below = self.children.get(link, [])
         return (
             link in self.massless

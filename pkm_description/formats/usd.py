@@ -270,7 +270,6 @@ class _Reader:
                 last[pair] = joint
 
     def _exact_frames(self, joint: Connection, exact: Array) -> None:
-        """Take frames and axis of full precision where they say the same."""
         first, second = np.eye(4), np.eye(4)
         first[:3], second[:3], axis = exact[:12].reshape(3, 4), exact[12:24].reshape(3, 4), exact[24:]
         places = _same([*joint.first[:3, 3], *joint.second[:3, 3]], [*first[:3, 3], *second[:3, 3]])

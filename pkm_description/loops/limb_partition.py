@@ -160,7 +160,6 @@ def _common_beginning(links: Set[str]) -> str:
 
 
 def _with_unique_names(found: list[Limb]) -> tuple[Limb, ...]:
-    """Call limbs without a name, or with a shared one, `limb<number>`."""
     names = [limb.name for limb in found]
     kept = {name for name in names if name and names.count(name) == 1}
     free = (f"limb{number}" for number in count(1) if f"limb{number}" not in kept)

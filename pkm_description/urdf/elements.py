@@ -230,7 +230,6 @@ def _beam(element: ET.Element, label: str) -> Beam:
 
 
 def _check_beam_units(label: str, E: float, sizes: Mapping[str, float], ends: Array | None) -> None:
-    """Refuse what is no beam's in Pa and m, and one's in GPa, MPa or mm."""
     if E < SOFTEST:
         unit, factor = ("GPa", 1e9) if E < 1e3 else ("MPa", 1e6)
         raise DescriptionError(label, f"E, {E:g} Pa, looks like {unit}", f"write E and G in Pa: {E * factor:g}")

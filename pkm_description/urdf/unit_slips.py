@@ -257,7 +257,6 @@ def taken_as_radians(text: str) -> list[Written]:
 
 
 def _literals(text: str) -> dict[str, list[Written]]:
-    """Numbers that are whole values, by their property or argument."""
     found: dict[str, list[Written]] = defaultdict(list)
     for one in numbers(text):
         if text[one.start - 1] in "\"'" and text[one.end] in "\"'" and one.element.startswith("<xacro:"):

@@ -136,7 +136,6 @@ def _unusable(problem: str) -> DescriptionError:
 
 
 def _colour(material: ET.Element | None, palette: dict[str, ET.Element]) -> tuple[float, float, float, float]:
-    """Red, green, blue, opacity of a material; grey where unreadable."""
     if material is None:
         return GREY
     colour = material.find("color")

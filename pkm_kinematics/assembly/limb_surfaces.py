@@ -84,7 +84,6 @@ class Surfaces(MethodByRows):
 
     @cached_property
     def _of_branch(self) -> Array:
-        """Equations (k, 5) of the platform's own branch in the description."""
         e = self.engine
         across = np.linalg.svd(e.task.subspace[:3].T)[2][e.mobility :]
         return np.column_stack([-across @ e.home[:3], across, np.zeros(len(across))])

@@ -234,7 +234,6 @@ def chains(graph: LockedGraph, target: int) -> Iterator[Chain]:
 
 
 def _paths(beside: dict[int, Path], at: int, target: int, path: Path, seen: set[int]) -> Iterator[Path]:
-    """Paths that go on from the part `at`, through no part twice."""
     if at == target:
         yield path
         return

@@ -142,7 +142,6 @@ class MethodByRows(AssemblyMethod):
 
     @cached_property
     def _independent(self) -> NDArray[np.int64]:
-        """Numbers of rows that make a square matrix regular at home."""
         e = self.engine
         rows = self.rows(e.home_joints[e.actuated_column], e.home[None])[0]
         rows = rows / scaling(e.characteristic_length)[: rows.shape[1]]

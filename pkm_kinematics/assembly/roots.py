@@ -376,7 +376,6 @@ def _gather(groups: list[list[Complex]], member: Complex, where: Complex, within
 
 
 def _coincides(points: Complex, simple: NDArray[np.bool_], unique: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which simple endpoints lie in another one's ball of uniqueness."""
     result = np.zeros(len(points), dtype=bool)
     kept = np.flatnonzero(simple)
     inner = np.abs(points[kept] @ points[kept].conj().T)

@@ -139,7 +139,6 @@ class LinkageStates:
         return found, good
 
     def _with_processors(self, found: Any, good: Any, *given: Any) -> tuple[Any, Any]:
-        """What did not close on a GPU is solved again beside it."""
         cupy = self._cupy
         bad = cupy.flatnonzero(~good)
         if not len(bad):

@@ -159,7 +159,6 @@ class Inputs:
 
 
 def _width(values: ArrayLike) -> int:
-    """Length of the last axis; 0 for what has none, or is no array."""
     try:
         shape = np.shape(values)
     except ValueError:  # rows of several lengths, which whoever reads them refuses

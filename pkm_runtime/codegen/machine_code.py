@@ -285,7 +285,6 @@ def _for_columns(recording: Recording, needed: Sequence[Term], inputs: Sequence[
 
 
 def _arc_tangent(writer: _Writer) -> list[str]:
-    """`atan2` of vectors as a function, from its own recording."""
     tape, kind = Tape(), writer.number
     y, x = tape.inputs(0, np.array([0.3, 0.7]), (0, 1))
     result = arc_tangent(y, x)

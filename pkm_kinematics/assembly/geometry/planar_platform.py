@@ -127,7 +127,6 @@ def _spurious(closure: _Closure, roots: NDArray[np.complex128]) -> NDArray[np.bo
 
 
 def _positions(closure: _Closure, phi: float) -> list[Array]:
-    """Poses (3,) at an orientation that is a root, or close to one."""
     gradient, constant = closure.lines(np.array([phi]))
     g, h = gradient[0], constant[0]
     sizes = np.linalg.norm(g, axis=1)
@@ -186,7 +185,6 @@ def _apart(first: Array, second: Array) -> float:
 
 
 def _multiplicities(poses: list[Array], angles: NDArray[np.complex128]) -> list[int]:
-    """Share the roots at each orientation among the poses with it."""
     counts = []
     for k, pose in enumerate(poses):
         turns = np.array([abs(np.exp(1j * pose[2]) - np.exp(1j * other[2])) for other in poses])

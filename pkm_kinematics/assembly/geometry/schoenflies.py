@@ -112,7 +112,6 @@ def positions_and_angle(
 
 
 def _system(points: Array, lengths: Array) -> Array:
-    """Five quadrics (5, 6, 6) of unit norm, p^T p in the first alone."""
     count = len(points)
     quadrics = np.zeros((count, 6, 6))
     quadrics[:, :3, :3] = np.swapaxes(points, 1, 2) @ points
@@ -128,7 +127,6 @@ def _real_pose(z: Complex) -> Array:
 
 
 def _closure(points: Array, lengths: Array, pose: Array) -> tuple[Array, Array]:
-    """Errors (k,) of the distances at p, phi, and their slope (k, 4)."""
     cosine, sine = np.cos(pose[3]), np.sin(pose[3])
     legs = pose[:3] + points @ np.array([1.0, cosine, sine])
     found = np.linalg.norm(legs, axis=1)

@@ -258,7 +258,6 @@ def _as_many(system: Array, n: int) -> Array:
 
 
 def _independent(forms: Array) -> Array:
-    """Quadrics of unit norm that span the same as `forms` (k, n, n)."""
     if not len(forms):
         return forms
     _, sizes, right = np.linalg.svd(forms.reshape(len(forms), -1), full_matrices=False)
