@@ -10,6 +10,7 @@ the service `play_motion` requests, one motion at a time.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -58,6 +59,7 @@ _PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
 _CLOCK_SET = 0.1  # s, more than a clock is led by in a run
 _LASTING = 0.5  # s, of an error that ends the motion
 _MOST_CYCLES = 1_000_000
+_DRAWN_WITHIN = 20.0  # s that the end waits for the page of a report; its table is there before
 _SHOWN = 400  # points of the path that is published
 _KEPT_LOOPS = 4000  # loop statistics
 _NEVER = (DiagnosticStatus.STALE, "has not been heard of")
@@ -88,6 +90,7 @@ class MotionPlayer(Node):
         self._last: dict[str, object] = {}  # what was begun last, for the page
         self._well_at = 0.0  # s, on the monotonic clock
         self._reports = ThreadPoolExecutor(1, "report")  # of motions after which the robot stays: they take seconds
+        self._give_up = math.inf  # s, on the monotonic clock: until then the page of a report is waited for
         self._wall_ahead = 0.0  # s, of the wall clock beyond the monotonic one when the motion began
         self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
         self._loops: list[LoopStatistics] = []
@@ -375,6 +378,7 @@ class MotionPlayer(Node):
 
     def at_exit(self) -> None:
         """Report the completed part of a motion that is interrupted; of earlier ones only what is being drawn."""
+        self._give_up = time.monotonic() + _DRAWN_WITHIN
         run = self._run
         begins = self._order is not None or not (self._begun or self._motion in ("", "none"))
         if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
@@ -437,10 +441,14 @@ class MotionPlayer(Node):
         loop = loop_figures(loops, recording.tally.first_wake, recording.tally.last_wake)
         report = replace(report, loop=loop) if loop is not None else report
         folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
-        publish_report(recording, report, folder if self._report else None)
+        publish_report(recording, report, folder if self._report else None, self._gives_up)
+
+    def _gives_up(self) -> bool:
+        return time.monotonic() > self._give_up
 
     def destroy_node(self) -> None:
         """End, when no report is being written any more."""
+        self._give_up = min(self._give_up, time.monotonic() + _DRAWN_WITHIN)
         self._reports.shutdown(cancel_futures=True)
         super().destroy_node()
 

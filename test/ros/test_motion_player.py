@@ -251,6 +251,17 @@ def test_the_exit_code_tells_of_a_fault_of_a_run_that_stayed(graph: Graph) -> No
     assert player.exit_code == 1
 
 
+def test_an_end_waits_only_so_long_for_the_page_of_a_report(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its table is there. On a busy computer launch would end the player by force."""
+    monkeypatch.setattr(motion_player_node, "_DRAWN_WITHIN", 0.2)
+    player = graph.start(MotionPlayer, motion="none", stay=True)
+    drawing = player._reports.submit(lambda: [time.sleep(0.01) for _ in iter(player._gives_up, True)])
+    time.sleep(0.5)
+    assert not drawing.done()
+    player.at_exit()
+    drawing.result(10.0)
+
+
 def test_a_motion_that_another_took_over_is_not_done(graph: Graph) -> None:
     player = graph.start(MotionPlayer, motion="none", stay=False)
     streams = SimpleNamespace(stop=lambda: None)
