@@ -90,7 +90,7 @@ class MotionPlayer(Node):
         self._last: dict[str, object] = {}  # what was begun last, for the page
         self._well_at = 0.0  # s, on the monotonic clock
         self._reports = ThreadPoolExecutor(1, "report")  # of motions after which the robot stays: they take seconds
-        self._give_up = math.inf  # s, on the monotonic clock: until then the page of a report is waited for
+        self._drawn_by = math.inf  # s, on the monotonic clock: until then the page of a report is waited for
         self._wall_ahead = 0.0  # s, of the wall clock beyond the monotonic one when the motion began
         self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
         self._loops: list[LoopStatistics] = []
@@ -378,7 +378,7 @@ class MotionPlayer(Node):
 
     def at_exit(self) -> None:
         """Report the completed part of a motion that is interrupted; of earlier ones only what is being drawn."""
-        self._give_up = time.monotonic() + _DRAWN_WITHIN
+        self._drawn_by = time.monotonic() + _DRAWN_WITHIN
         run = self._run
         begins = self._order is not None or not (self._begun or self._motion in ("", "none"))
         if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
@@ -441,14 +441,14 @@ class MotionPlayer(Node):
         loop = loop_figures(loops, recording.tally.first_wake, recording.tally.last_wake)
         report = replace(report, loop=loop) if loop is not None else report
         folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
-        publish_report(recording, report, folder if self._report else None, self._gives_up)
+        publish_report(recording, report, folder if self._report else None, self._report_is_late)
 
-    def _gives_up(self) -> bool:
-        return time.monotonic() > self._give_up
+    def _report_is_late(self) -> bool:
+        return time.monotonic() > self._drawn_by
 
     def destroy_node(self) -> None:
         """End, when no report is being written any more."""
-        self._give_up = min(self._give_up, time.monotonic() + _DRAWN_WITHIN)
+        self._drawn_by = min(self._drawn_by, time.monotonic() + _DRAWN_WITHIN)
         self._reports.shutdown(cancel_futures=True)
         super().destroy_node()
 

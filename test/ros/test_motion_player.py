@@ -255,7 +255,7 @@ def test_an_end_waits_only_so_long_for_the_page_of_a_report(graph: Graph, monkey
     """Its table is there. On a busy computer launch would end the player by force."""
     monkeypatch.setattr(motion_player_node, "_DRAWN_WITHIN", 0.2)
     player = graph.start(MotionPlayer, motion="none", stay=True)
-    drawing = player._reports.submit(lambda: [time.sleep(0.01) for _ in iter(player._gives_up, True)])
+    drawing = player._reports.submit(lambda: [time.sleep(0.01) for _ in iter(player._report_is_late, True)])
     time.sleep(0.5)
     assert not drawing.done()
     player.at_exit()
