@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -260,7 +261,7 @@ def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
             raise DescriptionError(
                 f"<{tag}> number {number}", f"its name has {len(name)} characters", f"write at most {NAME}"
             )
-        if not name.isprintable():
+        if any(unicodedata.category(letter) == "Cf" for letter in name):
             problem = f"its name {name!a} has characters that nobody sees"
             raise DescriptionError(f"<{tag}> number {number}", problem, "leave them out")
         check_number(tag, number)

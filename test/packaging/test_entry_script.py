@@ -9,11 +9,13 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -23,13 +25,17 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
+def script() -> Iterator[ModuleType]:
+    """It holds Ctrl-C back for the program that it becomes; here, every process started later would inherit that."""
+    handler, mask = signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, [])
     loader = importlib.machinery.SourceFileLoader("pkm_script", str(ROOT / "pkm"))
     spec = importlib.util.spec_from_loader("pkm_script", loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    return module
+    yield module
+    signal.signal(signal.SIGINT, handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def test_help_needs_no_set_up() -> None:
