@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import DeviceError, Driver, GivenUpError, Reading
+from pkm_hardware.homing import AxisHoming
 from pkm_hardware.machine_file import Scale
 from pkm_kinematics.kernels.dense import first_beyond
 
 _FASTER = 1.5  # times its largest speed: what an actuator is believed to do
 _LATE = 0.005  # s, by which the time of a reading may be off
-
+_OUTSIDE = 0.1  # of an actuator's range: one that is farther outside is misread, by a wrong offset, sign or unit
 _READINGS = 20  # of which two in a row have to agree before drives are enabled there
 
 
@@ -93,6 +95,19 @@ class DeviceReadings:
             if agreed == 2:
                 return
         raise DeviceError(f"no two readings{driver.where} agree: {self.why_dropped or driver.notice or 'none comes'}")
+
+    def require_inside(self, axes: Sequence[AxisHoming]) -> None:
+        """Refuse positions far outside the ranges, and outside the places of the references that `axes` have found."""
+        positions, lower, upper = self.last[1], self._limits.lower.copy(), self._limits.upper.copy()
+        for axis in axes:
+            lower[axis.actuator] = min(lower[axis.actuator], axis.at)
+            upper[axis.actuator] = max(upper[axis.actuator], axis.at)
+        room = np.where(np.isfinite(upper - lower), _OUTSIDE * (upper - lower), np.inf)
+        for k in np.flatnonzero((positions < lower - room) | (positions > upper + room)):
+            name, unit = self._limits.names[k], self._limits.length_units[k]
+            where = f"{positions[k]:.4g} {unit}, far outside its range {lower[k]:.4g} to {upper[k]:.4g}"
+            remedy = "correct its offset, sign or gear in the machine's file, or move it by hand"
+            raise DeviceError(f"{name} is at {where}: {remedy}")
 
     def take(self, reading: Reading, scale: Scale, now: float, began: float) -> bool:
         """Whether a reading is new and plausible: accepted, in a period from `now`, or `began` (monotonic) [s]."""

@@ -33,7 +33,6 @@ from pkm_hardware.position_limiter import PositionLimiter
 _AGAIN = 1.0  # s between two attempts to disable drives that did not obey
 _MOST_OF_IT = 0.5  # of a silence: a period that lasts longer is why there was no command
 _LAST_WORD = 3.0  # s that the end waits for the loop to release the device
-_OUTSIDE = 0.1  # of an actuator's range: one that is farther outside is misread, by a wrong offset, sign or unit
 
 
 class DrivenMachine(Machine):
@@ -312,7 +311,7 @@ class DrivenMachine(Machine):
         self._confirm()
         positions = self._readings.last[1]
         if self._homed:
-            self._require_inside(positions)
+            self._readings.require_inside(self._axes)
         self._may_be_on = True
         self._driver.enable(self._scale.to_device(positions))
         if self._driver.unwanted():
@@ -320,19 +319,6 @@ class DrivenMachine(Machine):
         self._command_time = self.time
         self._limiter.start(positions)
         self._released = False
-
-    def _require_inside(self, positions: Array) -> None:
-        """Refuse readings far outside the ranges, and outside the places of the references that the axes have found."""
-        lower, upper = self.limits.lower.copy(), self.limits.upper.copy()
-        for axis in self._axes:
-            lower[axis.actuator] = min(lower[axis.actuator], axis.at)
-            upper[axis.actuator] = max(upper[axis.actuator], axis.at)
-        room = np.where(np.isfinite(upper - lower), _OUTSIDE * (upper - lower), np.inf)
-        for k in np.flatnonzero((positions < lower - room) | (positions > upper + room)):
-            name, unit = self.limits.names[k], self.limits.length_units[k]
-            where = f"{positions[k]:.4g} {unit}, far outside its range {lower[k]:.4g} to {upper[k]:.4g}"
-            remedy = "correct its offset, sign or gear in the machine's file, or move it by hand"
-            raise DeviceError(f"{name} is at {where}: {remedy}")
 
     def _let_go(self) -> None:
         self._released = True

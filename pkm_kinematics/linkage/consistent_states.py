@@ -191,13 +191,12 @@ def consistent_states(
     tied = {name for one in tree.clusters for name in one.joints}
     drawn = [*(k for part in linkages for k in part.linkage.inputs), *(name for name in names if name not in tied)]
     bounds = np.array([_range(tree, name, name in tied, given) for name in drawn]).reshape(-1, 2)
-    parts, first = [], 0
+    (low, high), parts, first = bounds.T, [], 0
     for one in linkages:
         inputs = slice(first, first := first + len(one.linkage.inputs))
         parts.append((one, one.fit(bounds[inputs]) if n else None, inputs, [column[k] for k in one.system.dependent]))
     home = library.asarray([[tree.home.get(name, 0.0)] for name in names])
     still = sorted({*range(len(names))} - {column[name] for name in drawn}.union(*(others for *_, others in parts)))
-    low, high = bounds.T
     most = np.where(high > low, [[speed], [acceleration]], 0.0)  # what has one place only stays there
     lowest, width = (library.asarray(np.stack(rows)[..., None]) for rows in ((low, *-most), (high - low, *(2 * most))))
     result = [(library.empty if gpu else empty_shareable)((n, len(names))) for _ in range(3)]
