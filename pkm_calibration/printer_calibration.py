@@ -38,7 +38,7 @@ EXPLAINED = 0.05  # of what measurements miss by: what is left where such a fact
 SHORTEST, LONGEST = -0.8, 4.0  # such shares that a wrong setting makes
 SHOWN = 50.0  # percent of steps' length: with more, measurements do not see it
 LONGER = 0.02  # share by which all distances may be off
-SURE = 1e3  # odds, above which they, or the order of towers, are said to be wrong
+ODDS = 1e3  # above which distances, or the order of towers, are said to be wrong
 STEPPED = 1e-4  # chance, below which the length of a step is said to be wrong
 USUAL = 1.0  # such residuals: known within a factor of two
 RATIO = 0.7  # of the logarithm of the noise of distances over that of heights: a factor of two
@@ -503,7 +503,7 @@ def _distances_are_wrong(fit: _Fit, used: NDArray[np.bool_]) -> str:
     tried.append(_left(fit, T, used, longer))
     sums = np.array([left for left, _ in tried])
     best = int(np.argmin(sums))
-    if best == 0 or sums[best] > UNEXPLAINED**2 * spare or spare * np.log(sums[0] / sums[best]) < 2.0 * np.log(SURE):
+    if best == 0 or sums[best] > UNEXPLAINED**2 * spare or spare * np.log(sums[0] / sums[best]) < 2.0 * np.log(ODDS):
         return ""
     if best == len(orders):
         share = -100.0 * LONGER * tried[best][1]

@@ -88,7 +88,7 @@ class ComputedTorque(Controller):
                 wanted, there, measured.jacobian, reference.twist, measured.twist, *gains, reference.acceleration, asked
             )
         if self.model_at == "measured":
-            return self.model.efforts_rubbing(
+            return self.model.efforts_with_friction(
                 measured, asked, reference.twist + APPROACH * sqrt(self.stiffness) * error
             )
         return self.model.efforts(reference.pose, reference.twist, asked, measured.joints)

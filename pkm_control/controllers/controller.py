@@ -47,7 +47,7 @@ class ControlModel:
         lean = not open_ and (self._answers or GraphTracker.serves(kinematics.engine))
         self._efforts = dynamics.lean_inverse(mode) if lean else None
         bodies = kinematics.tables.bodies
-        self._rubs = bool(bodies["coulomb"].any() or bodies["viscous"].any())
+        self._has_friction = bool(bodies["coulomb"].any() or bodies["viscous"].any())
 
     def positions(self, pose: Array) -> Array:
         """Actuator positions (n_actuated,) [rad or m] at a pose (7,), in the working mode."""
@@ -94,16 +94,16 @@ class ControlModel:
         answer = self._dynamics.inverse(at, twist, acceleration, wrench=wrench, distribution=Distribution())
         return np.asarray(answer.effort, dtype=np.float64)
 
-    def efforts_rubbing(self, measured: Measured, acceleration: Array, rubbing: Array) -> Array:
-        """`efforts` at the measured state, with the friction of a motion at the twist `rubbing` (6,)."""
+    def efforts_with_friction(self, measured: Measured, acceleration: Array, friction_twist: Array) -> Array:
+        """`efforts` at the measured state, with the friction of a motion at the twist `friction_twist` (6,)."""
         # Dry friction that is compensated by the sign of a measured velocity drives the robot to and fro at rest.
         # Friction is the part of the efforts that changes its sign with the velocity.
         at, joints = measured.pose, measured.joints
         found = self.efforts(at, measured.twist, acceleration, joints)
-        if not self._rubs:
+        if not self._has_friction:
             return found
         found = 0.5 * (found + self.efforts(at, -measured.twist, acceleration, joints))
-        ahead, back = (self.efforts(at, twist, acceleration, joints) for twist in (rubbing, -rubbing))
+        ahead, back = (self.efforts(at, twist, acceleration, joints) for twist in (friction_twist, -friction_twist))
         return np.asarray(found + 0.5 * (ahead - back))
 
 

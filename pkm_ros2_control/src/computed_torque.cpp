@@ -66,9 +66,9 @@ int ComputedTorque::start(const double * positions, const Pose & near)
     Drives friction{}, all{};
     status = part(limbs_, moving, moving.acceleration, -1.0, friction.data());
     if (status == kOk) status = part(limbs_, moving, moving.acceleration, 1.0, all.data());
-    rubs_ = false;
+    has_friction_ = false;
     for (int k = 0; k < robot_.drives(); ++k)
-      rubs_ = rubs_ || std::abs(friction[k]) > kRounded * (std::abs(all[k]) + std::abs(friction[k]));
+      has_friction_ = has_friction_ || std::abs(friction[k]) > kRounded * (std::abs(all[k]) + std::abs(friction[k]));
   }
   good_ = measured_;
   asked_near_ = measured_.pose;
@@ -108,15 +108,15 @@ int ComputedTorque::part(Limbs & limbs, const Motion & at, const Six & accelerat
   return status;
 }
 
-/** Efforts (m) at the measured state, with the friction of a motion at the twist `rubbing`: dry friction that is
+/** Efforts (m) at the measured state, with the friction of a motion at the twist `friction_twist`: dry friction that is
  * compensated by the sign of a measured velocity drives the robot to and fro at rest. */
-int ComputedTorque::efforts_rubbing(const Six & acceleration, const Six & rubbing, double * efforts)
+int ComputedTorque::efforts_with_friction(const Six & acceleration, const Six & friction_twist, double * efforts)
 {
-  if (!rubs_) return limbs_.inverse_dynamics(measured_.pose, measured_.twist, acceleration, mode_, efforts);
+  if (!has_friction_) return limbs_.inverse_dynamics(measured_.pose, measured_.twist, acceleration, mode_, efforts);
   Drives friction;
   int status = part(limbs_, measured_, acceleration, 1.0, efforts);
   if (status == kOk)
-    status = part(limbs_, {measured_.pose, rubbing, acceleration}, acceleration, -1.0, friction.data());
+    status = part(limbs_, {measured_.pose, friction_twist, acceleration}, acceleration, -1.0, friction.data());
   for (int k = 0; k < robot_.drives() && status == kOk; ++k) efforts[k] += friction[k];
   return status;
 }
@@ -155,16 +155,16 @@ Answer ComputedTorque::update(
   add_product(6, m, forward_.data(), error.data(), stiffness_, asked.data());
   for (int k = 0; k < 6; ++k) asked[k] += viscosity_ * (good_.twist[k] - measured_.twist[k]);
 
-  Six rubbing = good_.twist;  // at which the reference is to be reached: so friction holds no error
-  add_product(6, m, forward_.data(), error.data(), kApproach * std::sqrt(stiffness_), rubbing.data());
-  status = efforts_rubbing(asked, rubbing, efforts);
+  Six friction_twist = good_.twist;  // at which the reference is to be reached: so friction holds no error
+  add_product(6, m, forward_.data(), error.data(), kApproach * std::sqrt(stiffness_), friction_twist.data());
+  status = efforts_with_friction(asked, friction_twist, efforts);
   if (status != kOk) return {Verdict::lost, status, "efforts", false};
   for (int k = 0; k < m; ++k) answer.saturated = answer.saturated || std::abs(efforts[k]) > largest_effort[k];
   if (answer.saturated)
   {
     // the whole correction is made smaller: cut at single drives, it would turn the platform
     Drives planned;
-    status = efforts_rubbing(good_.acceleration, good_.twist, planned.data());
+    status = efforts_with_friction(good_.acceleration, good_.twist, planned.data());
     if (status == kOk) towards(m, planned.data(), largest_effort.data(), efforts);
   }
   for (int k = 0; k < m; ++k) efforts[k] = std::clamp(efforts[k], -largest_effort[k], largest_effort[k]);

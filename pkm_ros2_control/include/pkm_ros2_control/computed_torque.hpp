@@ -56,14 +56,14 @@ public:
 private:
   int judge(const Motion & reference, const double * positions, double * wanted);
   int part(Limbs & limbs, const Motion & at, const Six & acceleration, double sign, double * efforts);
-  int efforts_rubbing(const Six & acceleration, const Six & rubbing, double * efforts);
+  int efforts_with_friction(const Six & acceleration, const Six & friction_twist, double * efforts);
 
   Robot robot_;
   double stiffness_, viscosity_, largest_error_;
   int mode_;
   Limbs limbs_, good_limbs_, asked_limbs_;  // of where the platform is, shall be, and references of drives lead it
   bool started_ = false;
-  bool rubs_ = false;  // whether the robot has friction
+  bool has_friction_ = false;
   Motion measured_, good_;  // good: the last reference that was followed
   Pose asked_near_{};       // where the reference of the drives was last
   std::array<double, 6 * kMostDrives> forward_{}, inverse_{};
