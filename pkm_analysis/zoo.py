@@ -101,7 +101,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 class Difference(NamedTuple):
-    """Largest differences: of positions [m or rad], mass matrix and weight (of the largest entry)."""
+    """Largest differences: positions [m or rad]; mass matrix and weight, relative to the largest that bodies add to."""
 
     joints: float
     inertia: float
@@ -143,8 +143,8 @@ def difference(tree: TreeModel, again: TreeModel) -> Difference:
         one = _State(tree, names, held, tree.home)
     other = _State(again, names, held, one.at)
     joints = max(abs(x - other.at[name]) for name, x in one.at.items() if name in other.at)
-    pairs = ((one.inertia, other.inertia), (one.weight, other.weight))
-    return Difference(joints, *(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-300)) for a, b in pairs))
+    pairs = ((one.inertia, other.inertia, one.inertia), (one.weight, other.weight, one.weighed))
+    return Difference(joints, *(float(np.abs(a - b).max() / max(np.abs(c).max(), 1e-300)) for a, b, c in pairs))
 
 
 def _coordinates(tree: TreeModel, shared: set[str], held: set[str]) -> list[str]:
@@ -182,7 +182,10 @@ def _beside(tree: TreeModel, names: Sequence[str], held: Collection[str]) -> _St
 
 
 class _State:
-    """A whole tree at positions of some coordinates: `at` [m, rad] of all, `inertia` (n, n) and `weight` (n,)."""
+    """A whole tree at positions of some coordinates: `at` [m, rad] of all, `inertia` (n, n) and `weight` (n,).
+
+    `weighed` (n,) is the sum of what `weight` adds, without signs: weights that balance each other leave rounding.
+    """
 
     def __init__(
         self, tree: TreeModel, names: Sequence[str], held: Collection[str], start: Mapping[str, float]
@@ -211,7 +214,7 @@ class _State:
         rates *= model.scale[:, None]
         self.at = dict(zip(columns, map(float, q), strict=True))
         M, G = _inertia(tree, model, q)
-        self.inertia, self.weight = rates.T @ M @ rates, rates.T @ G
+        self.inertia, self.weight, self.weighed = rates.T @ M @ rates, rates.T @ G, np.abs(rates.T) @ np.abs(G)
 
 
 def _inertia(tree: TreeModel, model: ClosureModel, q: Array) -> tuple[Array, Array]:

@@ -18,11 +18,12 @@ import numpy as np
 from pkm_description.corrections import set_origin
 from pkm_description.loops.closure import ClosureModel, advance
 from pkm_description.loops.home import close
-from pkm_description.mechanism import Array, JointType, frozen
+from pkm_description.mechanism import Array, Joint, JointType, Loop, frozen
 from pkm_description.rotations import rotation_from_vector, transform
 from pkm_description.tree_model import SINGLE, started_tree
 from pkm_description.urdf import urdf_plus
 
+ENDS = ("predecessor", "successor")  # of a loop: links, with a frame each
 EXACT = 1e-14  # dimensionless gap that more rounds leave as it is
 RANK = 2e-5  # of the largest singular value: between that of rounded dependent equations and of independent ones
 SAMPLES = 12  # configurations in which loops shall agree
@@ -40,7 +41,7 @@ def settled(text: str) -> tuple[str, list[str]]:
     tree = started_tree(description, "", text)
     gaps, moves, root = [], [], ET.fromstring(text)
     frames = {("joint", one.name): one.origin for one in tree.joints}
-    frames |= {("loop", one.name): one.successor_frame for one in tree.loops}
+    frames |= {(end, one.name): getattr(one, f"{end}_frame") for one in tree.loops for end in ENDS}
     for members, ties in tree.tied_to(tree.joint_named):
         model = tree.closures(members, ties)
         home = tree.home_of(model)
@@ -52,7 +53,7 @@ def settled(text: str) -> tuple[str, list[str]]:
             gaps.append(gap * model.length)
             moves.append(max(float(np.abs(frame[:3, 3]).max()) for frame in found.values()))
             for (kind, name), frame in found.items():
-                where = f"joint[@name='{name}']" if kind == "joint" else f"loop[@name='{name}']/successor"
+                where = f"loop[@name='{name}']/{kind}" if kind in ENDS else f"joint[@name='{name}']"
                 for element in root.findall(where):
                     set_origin(element, frames[kind, name] @ frame)
     if not gaps:
@@ -88,7 +89,7 @@ def _closed(model: ClosureModel, q: Array) -> Array:
 
 
 def _settled(model: ClosureModel, home: Array, members: Collection[str]) -> dict[tuple[str, str], Array] | None:
-    """Displacements (4, 4) of frames in their own axes, by kind and name of element; None where none is so small."""
+    """Displacements (4, 4) of frames in their own axes, by what they place and its name; None where none is small."""
     random, configurations = np.random.default_rng(1), [home]
     for _ in range(SAMPLES):
         _, held, right = _held(model, configurations[-1])
@@ -96,7 +97,7 @@ def _settled(model: ClosureModel, home: Array, members: Collection[str]) -> dict
         step *= STRAY / max(float(np.abs(step).max(initial=0.0)), STRAY)
         configurations.append(_closed(model, advance(model, configurations[-1], step)))
     moved = {("joint", name): np.eye(4) for name in sorted(members)}
-    moved |= {("loop", one.name): np.eye(4) for one in model.loops}
+    moved |= {(end, one.name): np.eye(4) for one in model.loops for end in ENDS}
     for _ in range(ROUNDS):
         now = _displaced(model, moved)
         freed, at, columns = _freed(now, moved)
@@ -124,8 +125,14 @@ def _displacement(twist: Any, length: float) -> Array:
 
 
 def _displaced(model: ClosureModel, moved: dict[tuple[str, str], Array]) -> ClosureModel:
-    joints = [replace(j, origin=frozen(j.origin @ moved.get(("joint", j.name), np.eye(4)))) for j in model.joints]
-    loops = [replace(o, successor_frame=frozen(o.successor_frame @ moved["loop", o.name])) for o in model.loops]
+    def frame(one: Joint | Loop, kind: str, origin: Array) -> Array:
+        return frozen(origin @ moved.get((kind, one.name), np.eye(4)))
+
+    joints = [replace(one, origin=frame(one, "joint", one.origin)) for one in model.joints]
+    loops = []
+    for one in model.loops:
+        first, second = (frame(one, end, getattr(one, f"{end}_frame")) for end in ENDS)
+        loops.append(replace(one, predecessor_frame=first, successor_frame=second))
     return ClosureModel(model.links, joints, loops, next(iter(model.link_index)), model.couplings)
 
 
@@ -140,11 +147,14 @@ def _freed(model: ClosureModel, moved: Collection[tuple[str, str]]) -> tuple[Clo
         joints.append(replace(joint, name=name, child=name, type=JointType.FLOATING, mimic=None))
         joints.append(replace(joint, parent=name, origin=frozen(np.eye(4))))
     for loop in model.loops:
-        name = f"{loop.name}@"
-        place = replace(joints[0], name=name, parent=loop.successor, child=name, origin=loop.successor_frame)
-        joints.append(replace(place, type=JointType.FLOATING, mimic=None))
-        loops.append(replace(loop, successor=name, successor_frame=frozen(np.eye(4))))
+        for end in ENDS:
+            name = f"{loop.name}@{end}"
+            place = replace(joints[0], name=name, parent=getattr(loop, end), child=name, type=JointType.FLOATING)
+            joints.append(replace(place, origin=getattr(loop, f"{end}_frame"), mimic=None))
+        first, second = (f"{loop.name}@{end}" for end in ENDS)
+        here = frozen(np.eye(4))
+        loops.append(replace(loop, predecessor=first, predecessor_frame=here, successor=second, successor_frame=here))
     freed = ClosureModel(model.links, joints, loops, next(iter(model.link_index)), model.couplings)
-    names = [joint.name for joint in model.free], [f"{name}@" for _, name in moved]
+    names = [joint.name for joint in model.free], [f"{name}@{kind if kind in ENDS else ''}" for kind, name in moved]
     at, columns = ([k for name in some for k in range(*freed.slices[name].indices(freed.size))] for some in names)
     return freed, at, columns

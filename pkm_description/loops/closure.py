@@ -244,8 +244,8 @@ def _alignment(axis: Array, image: Array, across: Array, angular: Array) -> tupl
     angle = float(np.arctan2(sine, axis @ image))
     if sine > 1e-9:
         return across @ sine_vector * (angle / sine), across @ angular
-    # Parallel is closed; antiparallel is as open as can be, and any direction leads out of it.
-    return (np.zeros(2) if angle < 1.0 else np.array([np.pi, 0.0])), across @ angular
+    # Antiparallel directions are as open as can be, and any direction leads out of it.
+    return (across @ sine_vector if angle < 1.0 else np.array([np.pi, 0.0])), across @ angular
 
 
 def advance(model: ClosureModel, q: Array, step: Array) -> Array:

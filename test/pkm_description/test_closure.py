@@ -92,6 +92,15 @@ def test_turned_over_axis_is_open() -> None:
     assert np.linalg.norm(residual) == pytest.approx(np.pi)
 
 
+@pytest.mark.parametrize("tilt", [1e-8, 1e-10, 1e-13])
+def test_the_least_tilt_of_a_hinge_is_open(tilt: float) -> None:
+    x = unit([1.0, 0.0, 0.0])
+    loop = Loop("loop", LoopType.REVOLUTE, "body", "tip", frozen(np.eye(4)), frozen(np.eye(4)), x, x)
+    turned = transform(np.zeros(3), rotation_about(unit([0.0, 0.0, 1.0]), tilt))
+    gap, _ = loop_equations(loop, np.eye(4), turned, np.zeros((6, 1)), 1.0)
+    assert np.linalg.norm(gap) == pytest.approx(tilt, rel=1e-6)
+
+
 def test_pose_error_derivative() -> None:
     model = two_branches(LoopType.SPHERICAL)
     q = np.random.default_rng(4).uniform(-0.4, 0.4, model.size)
