@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.timing import interleaved, pin_to_one_core
+from pkm_analysis.zoo import motion_about_home
 from pkm_description import load_model
 from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.transmission import Transmission
@@ -25,10 +26,8 @@ STEPS = 1000  # along it
 
 def lean_call(t: Transmission) -> float:
     """Microseconds of a call, along a motion of small steps."""
-    call, n, m = t.lean(), len(t.joints), len(t.actuators)
-    phase = np.arange(float(n))
-    ways = [t.home + SWING * (np.sin(phase + 2 * np.pi * k / STEPS) - np.sin(phase)) for k in range(STEPS)]
-    effort, position, out = np.ones(n), np.zeros(m), np.zeros(m)
+    call, ways = t.lean(), motion_about_home(t, SWING, STEPS)
+    effort, position, out = np.ones(len(t.joints)), np.zeros(len(t.actuators)), np.zeros(len(t.actuators))
 
     def round_trip() -> None:
         for q in ways:

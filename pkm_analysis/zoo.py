@@ -29,6 +29,7 @@ from pkm_description.tree_model import SINGLE, Motions, TreeModel
 from pkm_description.urdf.robot_cache import folders
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.status import Status
 from pkm_runtime.errors import PkmError
 
 TABLE = Path(__file__).with_name("zoo.csv")
@@ -41,6 +42,7 @@ OPEN = 1e-7  # dimensionless: a file with numbers of single precision is open by
 STEPS = 30  # of Newton's method
 CLOSED = 1e-13
 SWING = 0.02  # rad and m, of each joint about home, while the call is timed
+HALVINGS = 6  # of it, where the linkage folds before
 PLACES = 200  # along it
 REPEATS = 20  # of which the median counts
 
@@ -302,12 +304,25 @@ def gap_of(tree: TreeModel) -> float:
     return worst
 
 
+def motion_about_home(t: Transmission, swing: float, places: int) -> list[Array]:
+    """Positions (n,) of the joints along a closed motion of small steps, by less where the linkage folds before.
+
+    Raises `AnalysisError` where there is none.
+    """
+    phase = np.arange(float(len(t.joints)))
+    turn = 2.0 * np.pi * np.arange(places)[:, None] / places
+    for _ in range(HALVINGS):
+        ways = t.home + swing * (np.sin(phase + turn) - np.sin(phase))
+        if (t.at(ways).status == Status.CONVERGED).all():
+            return list(ways)
+        swing *= 0.5
+    raise AnalysisError(t.tree.name, "its linkage folds at home, or a joint is moved by no motor", "name others")
+
+
 def lean_call(t: Transmission) -> float:
     """Microseconds of a processor for positions and efforts of the motors, along a motion of small steps."""
-    call, n, m = t.lean(), len(t.joints), len(t.actuators)
-    phase = np.arange(float(n))
-    ways = [t.home + SWING * (np.sin(phase + 2 * np.pi * k / PLACES) - np.sin(phase)) for k in range(PLACES)]
-    effort, position, out = np.ones(n), np.zeros(m), np.zeros(m)
+    call, ways = t.lean(), motion_about_home(t, SWING, PLACES)
+    effort, position, out = np.ones(len(t.joints)), np.zeros(len(t.actuators)), np.zeros(len(t.actuators))
     took = []
     for _ in range(REPEATS):
         begin = time.thread_time()

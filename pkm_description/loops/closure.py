@@ -283,13 +283,19 @@ def rank(matrix: Array) -> int:
 
 
 def independent(columns: Array, least: float) -> list[int]:
-    """Columns of a matrix (m, n) of which more than `least` is no combination of earlier ones: Gram-Schmidt, twice."""
-    basis, found = np.empty((len(columns), 0)), []
-    for k, rest in enumerate(columns.T):
+    """Columns of a matrix (m, n) of which more than `least` is no combination of earlier ones: Gram-Schmidt, twice.
+
+    Of matrices (places, m, n): those of which that is so in every one.
+    """
+    stack = columns.reshape(-1, *columns.shape[-2:])
+    bases, found = [np.empty((stack.shape[1], 0)) for _ in stack], []
+    for k in range(stack.shape[2]):
+        rests = list(stack[:, :, k])
         for _ in range(2):
-            rest = rest - basis @ (basis.T @ rest)
-        length = float(np.linalg.norm(rest))
-        if length > least:
-            basis = np.column_stack([basis, rest / length])
+            rests = [rest - basis @ (basis.T @ rest) for basis, rest in zip(bases, rests, strict=True)]
+        lengths = [float(np.linalg.norm(rest)) for rest in rests]
+        if min(lengths) > least:
+            added = zip(bases, rests, lengths, strict=True)
+            bases = [np.column_stack([basis, rest / length]) for basis, rest, length in added]
             found.append(k)
     return found

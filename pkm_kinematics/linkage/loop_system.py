@@ -308,10 +308,13 @@ class LoopSystem:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """The blocks in solving order; equations that repeat others (planar loops in space) are in none."""
-        equations, J = self.jacobian(self.near)
-        for strong in STRONG:
-            chosen = independent(J.T, strong)
+        """The blocks in solving order; equations that repeat others (planar loops in space) are in none.
+
+        Equations are chosen that determine the joints at home too, where there are such: others may vanish there.
+        """
+        (equations, J), (_, drawn) = self.jacobian(self.near), self.jacobian(self.home)
+        for rows, strong in [(np.stack((J, drawn)), STRONG[0]), *((J, one) for one in STRONG)]:
+            chosen = independent(np.swapaxes(rows, -1, -2), strong)
             if len(chosen) == len(self.dependent):
                 break
         else:

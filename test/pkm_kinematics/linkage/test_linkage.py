@@ -194,3 +194,24 @@ def test_rows_do_not_take_the_steps_of_the_farthest(biped: TreeModel, monkeypatc
     assert worked[1] < 1.5 * worked[0]  # all at the pace of the farthest are 4.4 times as many
     assert worked[2] < 4.0 * worked[0]  # it is tried with 16 times as many steps
     np.testing.assert_array_equal(found[1], found[0])
+
+
+def test_equations_that_vanish_at_home_are_not_chosen() -> None:
+    """Two arms about one centre hold a ball: two of its three equations tell, and the first does not at home."""
+    arms = "".join(
+        f'<link name="{child}"/><joint name="{child}" type="continuous">'
+        f'<parent link="{parent}"/><child link="{child}"/><axis xyz="{axis}"/></joint>'
+        for child, parent, axis in (("a", "base", "0 0 1"), ("b", "a", "0 0.6 0.8"), ("c", "base", "0 1 0"))
+    )
+    ends = "".join(
+        f'<{end} link="{link}"><origin xyz="0.2 0 0"/></{end}>'
+        for end, link in (("predecessor", "b"), ("successor", "c"))
+    )
+    tree = load_model(
+        f'<robot name="r"><link name="base"/>{arms}<loop name="ball" type="spherical">{ends}</loop></robot>'
+    )
+    arm = Linkage(tree, ["a"])
+    found = arm.at(np.array([[0.0], [0.1], [-0.2]]))
+    assert (found.status == Status.CONVERGED).all()
+    assert (found.gap < 1e-15).all()
+    assert found.K[0] == pytest.approx(np.array([[1.0], [-1.25], [-0.75]]), abs=1e-12)  # y: a + 0.8 b; z: 0.6 b = c
