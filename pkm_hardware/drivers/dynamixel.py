@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
+from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PortHandler
+from dynamixel_sdk.protocol2_packet_handler import Protocol2PacketHandler
 
 from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.devices import SimulatedDynamixels
@@ -39,6 +40,8 @@ _WATCHDOG_UNIT = 0.02  # s
 _STANDS = 16  # counts, 1.4 degrees: a goal nearer than that is where a drive stands, give and noise included
 _TRIES = 8  # for an answer; each is waited for 34 ms
 _TORQUE_PACKET = 13  # bytes
+_ID, _LENGTH, _ERROR = 4, 5, 8  # places in an answer: of its id, of its length (2 bytes), and of what comes before data
+_BESIDE = 4  # bytes that an answer's length counts beside its data
 _FLOOD = 0.1  # s of a line that is filled with packets, of which some arrive where much is garbled
 _ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
 
@@ -50,6 +53,23 @@ class _Port(PortHandler):
         """Write all bytes of a packet."""
         write_all(self.ser.fileno(), bytes(packet), self.port_name)
         return len(packet)
+
+
+class _Packets(Protocol2PacketHandler):
+    """The SDK's packets. It takes any answer of a drive for the one that it waits for, whatever was asked before."""
+
+    late = 0
+
+    def readRx(self, port: PortHandler, dxl_id: int, length: int) -> tuple[list[int], int, int]:
+        """The data (length,) of a drive's answer of this length, the result, and the drive's error; others are late."""
+        while True:
+            packet, result = self.rxPacket(port, False)
+            if result != COMM_SUCCESS:
+                return [], result, 0
+            size = packet[_LENGTH] + (packet[_LENGTH + 1] << 8) - _BESIDE
+            if packet[_ID] == dxl_id and size == length:
+                return packet[_ERROR + 1 : _ERROR + 1 + length], result, packet[_ERROR]
+            self.late += 1
 
 
 class DynamixelDriver(Driver):
@@ -72,7 +92,7 @@ class DynamixelDriver(Driver):
         self._on = False
         self._changed = ""
         self._port = _Port(port)  # waits 34 ms for an answer: USB adapters keep bytes back for 16
-        self._packets = PacketHandler(2.0)
+        self._packets = _Packets()
         self._reader = GroupSyncRead(self._port, self._packets, PRESENT, PRESENT_BYTES)
         for one in self._ids:
             self._reader.addParam(one)
@@ -293,13 +313,14 @@ class DynamixelDriver(Driver):
         rows: list[bytes] = []
         for one in self._ids:
             row = bytes(self._reader.data_dict[one])
-            if len(row) != PRESENT_BYTES:  # or another answer, which came late
+            if len(row) != PRESENT_BYTES:
                 break
             rows.append(row)
             self._unheard.pop(one, None)
         if result != COMM_SUCCESS or len(rows) < len(self._ids):
             self._missed += 1
-            lost = f"{self._missed} readings of the Dynamixels were lost"
+            late = f"; {self._packets.late} answers came late" if self._packets.late else ""
+            lost = f"{self._missed} readings of the Dynamixels were lost{late}"
             self.notice = f"{self._changed}; {lost}" if self._changed else lost
             for one in self._ids[len(rows) :]:
                 self._unheard.setdefault(one, now)
@@ -315,8 +336,10 @@ class DynamixelDriver(Driver):
 
     def _bytes(self, one: int, begin: int, end: int) -> bytes | None:
         with self._line():
-            row, result, _ = self._packets.readTxRx(self._port, one, begin, end - begin)
-        return bytes(row) if result == COMM_SUCCESS and len(row) == end - begin else None
+            if self._packets.readTx(self._port, one, begin, end - begin) != COMM_SUCCESS:
+                return None
+            row, result, _ = self._packets.readRx(self._port, one, end - begin)
+        return bytes(row) if result == COMM_SUCCESS else None
 
     def _need(self, one: int, begin: int, end: int) -> bytes:
         """As `_bytes`, of a drive that has to answer."""

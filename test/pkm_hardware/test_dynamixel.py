@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("dynamixel_sdk", reason="dynamixel-sdk is not installed")
 pytest.importorskip("serial", reason="pyserial, which dynamixel-sdk needs, is not installed")
 
-from pkm_hardware.devices import SimulatedDynamixels
+from pkm_hardware.devices import _READ, SimulatedDynamixels
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
@@ -36,8 +36,11 @@ def bus() -> Iterator[SimulatedDynamixels]:
 
 @pytest.fixture
 def machine(hexapod: Kinematics, bus: SimulatedDynamixels, tmp_path: Path) -> DrivenMachine:
-    rows = [f"  limb{k}_arm: {{id: {k}, sign: {sign}}}" for k, sign in zip(IDS, SIGNS, strict=True)]
-    path = tmp_path / "machine.yaml"
+    return _configured(hexapod, bus, tmp_path / "machine.yaml")
+
+
+def _configured(hexapod: Kinematics, bus: SimulatedDynamixels, path: Path, zero: int = 2048) -> DrivenMachine:
+    rows = [f"  limb{k}_arm: {{id: {k}, sign: {sign}, count_zero: {zero}}}" for k, sign in zip(IDS, SIGNS, strict=True)]
     head = f"machine: dynamixel\nport: {bus.port}\nbaud: 1000000\nrate: 50\nsilence: 0.3\nactuators:\n"
     path.write_text(head + "\n".join(rows), encoding="utf-8")
     made = make_machine("dynamixel", hexapod, read_machine_file(path))
@@ -134,6 +137,29 @@ MODE, DRIVE_MODE, VELOCITY_LIMIT, MAX_POSITION, STATUS_RETURN, WATCHDOG, PROFILE
     112,
     116,
 )
+
+
+def test_a_late_answer_to_another_question_is_no_reading(hexapod: Kinematics, tmp_path: Path) -> None:
+    """An answer about a drive's state comes after its time, while positions are waited for: it was cut to ten bytes."""
+    questions = 0
+
+    def slowly(one: int, instruction: int, rest: bytes) -> bytes:
+        nonlocal questions
+        questions += instruction == _READ
+        if instruction == _READ and questions % 5 == 0:
+            time.sleep(0.045)  # the driver waits 34 ms
+        return answer(one, instruction, rest)
+
+    with SimulatedDynamixels(IDS, 60) as bus:  # near 0, which is what that answer has
+        machine, answer = _configured(hexapod, bus, tmp_path / "machine.yaml", zero=60), bus._answer
+        bus._answer = slowly  # type: ignore[method-assign]
+        for _ in range(40):
+            machine.step(0.02)
+            reading = machine.read()
+            np.testing.assert_allclose(reading.positions, 0.0, atol=2.0 * math.pi / 4096)
+            np.testing.assert_allclose(reading.velocities, 0.0, atol=1e-9)
+        assert questions > 25
+        assert not machine.fault, machine.fault
 
 
 @pytest.mark.parametrize("mode", [0, 1, 16])
