@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
@@ -133,6 +134,7 @@ class Guardian:
         theirs.close()
         self._over = threading.Event()
         self._heart: threading.Thread | None = None
+        self.problem = ""  # why nobody watches any more; what moves has to end then
 
     def begin(self) -> None:
         """Signal from now on that this process lives."""
@@ -144,13 +146,19 @@ class Guardian:
         self._over.set()
         if self._heart is not None:
             self._heart.join()
-        self._end.sendall(_WELL)
+        with contextlib.suppress(OSError):  # it has ended before
+            self._end.sendall(_WELL)
         self._end.close()
         self._child.wait(math.inf)
 
     def _beat(self) -> None:
         while not self._over.wait(_BEAT_EVERY):
-            self._end.send(_BEAT)
+            try:
+                self._end.send(_BEAT)
+            except OSError:
+                self._child.wait(_BEAT_EVERY)
+                self.problem = f"the process that would turn the drives off has ended ({self._child.how_it_ended})"
+                return
 
     def _guard(self, end: socket.socket, turn_off: Callable[[], str]) -> None:
         os.setsid()

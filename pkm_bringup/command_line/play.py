@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -118,32 +118,38 @@ def play(
     going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
     print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
     interruption.motion_begins()
+    stopped: Callable[[], bool] = interruption.is_set
     if guardian is not None:
         guardian.begin()
+        stopped = partial(_is_over, interruption, guardian)
     scheduling = LoopScheduling(priority or 0, lambda text: print(f"pkm play: {text}", file=sys.stderr, flush=True))
-    recording = _driven(loop, (resting, approach, cycle), interruption, priority is not None, scheduling)
+    recording = _driven(loop, (resting, approach, cycle), interruption, stopped, priority is not None, scheduling)
     device = f"{kind}, simulated" if simulate and not dry else kind
     notes = (f"commanded by position at {file.rate:g} Hz; {device}", *_sent(drives, recording))
     return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
+
+
+def _is_over(interruption: Interruption, guardian: Guardian) -> bool:
+    return interruption.is_set() or bool(guardian.problem)
 
 
 def _driven(
     loop: ControlLoop,
     motions: tuple[Ready, Ready, Ready],
     interruption: Interruption,
+    stopped: Callable[[], bool],
     realtime: bool,
     scheduling: LoopScheduling,
 ) -> Recording:
     resting, approach, cycle = motions
     pace = FixedRateLoop(loop.rate)
-    stopped = interruption.is_set
     loop.machine.unwanted = stopped
     gc.collect()
     with uncollected():  # from here to the end nothing takes longer than a period: drives take silence for a fault
         try:
             if problem := loop.configure() or loop.enable():
                 raise PkmError(problem)
-            _home(loop.machine, interruption)
+            _home(loop.machine, stopped)
             scheduling.request()
             pace.restart()
             hold(loop, pace if realtime else None)
@@ -205,11 +211,11 @@ def _warm_up(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> N
     loop.shut_down()
 
 
-def _home(machine: Machine, interruption: Interruption) -> None:
+def _home(machine: Machine, stopped: Callable[[], bool]) -> None:
     loop = FixedRateLoop(1.0 / 0.02)
     loop.restart()
     notice = ""
-    while machine.lifecycle is Lifecycle.ACTIVE and not machine.readable and not interruption.is_set():
+    while machine.lifecycle is Lifecycle.ACTIVE and not machine.readable and not stopped():
         if machine.notice != notice:
             notice = machine.notice
             print(notice, flush=True)
@@ -249,12 +255,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if guardian is not None:
                 guardian.end()
         given_up = interruption.motion_ended()
+        unwatched = (guardian.problem,) if guardian is not None and guardian.problem else ()
         for fault in recording.faults:
             print(f"\n{mechanism.name}: {fault}", file=sys.stderr, flush=True)
         if len(recording):
             publish_report(recording, Report.of(recording, kinematics), given.report, given_up)
         else:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
-        return recording.faults
+        return *recording.faults, *unwatched
 
     return run_in_one_process("play", given.robot, given.xacro_args, job)

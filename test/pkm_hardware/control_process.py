@@ -22,15 +22,10 @@ from pkm_bringup.runner import ros_arguments, set_up_discovery, write_parameters
 from pkm_description.ros import topics
 
 from .benches import BENCHES
-from .processes import begin
+from .processes import begin, children
 
 (CONTROL,) = (spec for spec in bringup.NODES if spec.name == "control")
 PATIENCE = 60.0  # s, of a computer that others use, too
-
-
-def children(pid: int) -> list[int]:
-    """Processes that a process has begun."""
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class Client:

@@ -35,3 +35,8 @@ def begin(module: str, arguments: list[str], output: Path) -> ForkServerProcess:
     process = _FORKS.Process(target=exec, args=(code,), daemon=True)
     process.start()
     return process
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process has begun."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -18,7 +18,7 @@ from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
 
 from .benches import BENCHES, EXAMPLES, Bench, wait_until
-from .processes import begin
+from .processes import begin, children
 
 UNTOLD = "THE DRIVES COULD NOT BE TOLD"
 
@@ -254,6 +254,28 @@ def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_
             assert wait_until(lambda: "the drives were turned off" in output.read_text(), 10.0), output.read_text()
             play.join(5.0)
             assert play.exitcode == -signal.SIGKILL
+
+
+def test_pkm_play_does_not_go_on_unwatched(tmp_path: Path) -> None:
+    """The process that would turn the drives off is killed: nothing moves without it, and the last line says so."""
+    motion, output = tmp_path / "motion.csv", tmp_path / "output.txt"
+    motion.write_text(MOTION)
+    with BENCHES["servos"](tmp_path, silence="2.0", watchdog="30.0") as bench:
+        robot = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
+        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
+        words += ["--realtime-priority", "0", "--report", str(tmp_path / "report")]
+        play = begin("pkm_bringup.command_line.play", words, output)
+        assert wait_until(lambda: len(bench.on()) == bench.drives, 60.0), output.read_text()
+        time.sleep(4.0)  # it is slow on the way to the start
+        assert play.pid is not None
+        (guardian,) = children(play.pid)
+        os.kill(guardian, signal.SIGKILL)
+        assert wait_until(lambda: not bench.on(), 10.0), output.read_text()
+        play.join(60.0)
+    text = output.read_text()
+    assert play.exitcode == 1, text
+    assert text.rstrip().splitlines()[-1].endswith("the process that would turn the drives off has ended (SIGKILL)")
+    assert "Traceback" not in text
 
 
 def test_the_last_line_of_pkm_play_says_that_a_drive_is_on(tmp_path: Path) -> None:
