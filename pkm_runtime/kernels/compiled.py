@@ -15,7 +15,7 @@ from numba import njit
 
 from pkm_runtime.kernels.kernel_cache import KernelCache
 
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True, "no_cfunc_wrapper": True}
 
 
 def _kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:

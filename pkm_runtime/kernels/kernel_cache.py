@@ -5,8 +5,8 @@ numba caches them beside their sources, or in the user's cache where that folder
 
 - the cache beside the sources serves users who cannot write there, so that an installation compiles for all;
 - where neither folder can be written, kernels go to a temporary folder, and a line says so; numba refuses the import;
-- loading a kernel does not make numba ready to compile one, nor ready to link it into others, which takes longer than
-  to load all that a Delta needs;
+- a long kernel is not compiled again into those that call it: it is called where it is, and loaded with them;
+- loading a kernel does not make numba ready to compile one or to link it, which takes longer than all of a Delta's;
 - of several processes that need the same kernel, one compiles it, and the others wait and load it.
 """
 
@@ -26,6 +26,7 @@ import time
 import zlib
 from contextlib import suppress
 from functools import cache, cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from pkm_runtime.whole_files import is_safe
 _FILE = "compiling.lock"
 _PATIENCE = 60.0  # s; whoever cannot compile a kernel, and lives on, keeps others waiting no longer
 _POLL_EVERY = 0.02  # s
+_LONG = 300  # instructions of a function that is not compiled again into those that call it
 caching: Any = core.caching
 codegen: Any = core.codegen
 config: Any = core.config
@@ -135,6 +137,7 @@ class _Loaded(codegen.JITCodeLibrary):
         if self.bitcode is not None:
             self._shared_module, self.bitcode = binding.parse_bitcode(self.bitcode), None
             self._codegen._engine._load_defined_symbols(self._shared_module)
+            _leave_out(self._shared_module)
 
     def _get_module_for_linking(self) -> Any:
         self._parse()
@@ -147,17 +150,54 @@ class _Loaded(codegen.JITCodeLibrary):
         return int(super().get_pointer_to_function(name))
 
 
+# Kernels of this process, by the names of their machine code: module, name, types of the arguments.
+_SYMBOLS: dict[str, tuple[str, str, Any]] = {}
+_ENVIRONMENTS: dict[str, Any] = {}  # numba's, of kernels that were loaded: each is set once, and lives on
+
+
+# A name of code is of use where other processes find its kernel by module and name.
+def _note(function: Any, sig: Any, kernel: Any) -> None:
+    module, name = function.__module__, function.__name__
+    if getattr(getattr(sys.modules.get(module), name, None), "py_func", None) is function:
+        _SYMBOLS[kernel.fndesc.llvm_func_name] = module, name, sig
+
+
+# Callers link a kernel's code without its long functions, which they call where they are.
+def _leave_out(module: Any) -> None:
+    for function in module.functions:
+        if not function.is_declaration and function.name in _SYMBOLS and _is_long(function):
+            function.linkage = "available_externally"  # inlined where that is worth it, and not compiled again
+
+
+def _is_long(function: Any) -> bool:
+    steps = (step for block in function.blocks for step in block.instructions)
+    return next(islice(steps, _LONG, None), None) is not None
+
+
 class _Kept(caching.CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
+    def reduce(self, cres: Any) -> Any:  # before numba's own: which others it calls where they are
+        functions = cres.library._final_module.functions
+        called = {f.name: _SYMBOLS[f.name] for f in functions if f.is_declaration and f.name in _SYMBOLS}
+        return called, *super().reduce(cres)
+
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """The kernel from its cache entry; without what compiling its callers needs, which is parsed then."""
-        (name, kind, (object_code, bitcode)), function, *others = payload
+        """The kernel from its cache entry, its bitcode unparsed; None where one that it calls was compiled anew."""
+        called, (name, kind, (object_code, bitcode)), function, *others = payload
+        engine = target_context.codegen()._engine
+        for symbol, (module, kernel, sig) in called.items():
+            if not engine.is_symbol_defined(symbol):
+                getattr(sys.modules[module], kernel).compile(sig)
+                if not engine.is_symbol_defined(symbol):
+                    return None
+        *others, environments = others
+        new = tuple(one for one in environments if one.env_name not in _ENVIRONMENTS)
+        _ENVIRONMENTS.update((one.env_name, one) for one in new)
         if _COUNTING in object_code:
             rtsys.initialize(target_context)
-        engine = target_context.codegen()._engine
         engine._defined_symbols |= {function.llvm_cpython_wrapper_name, function.llvm_func_name}
-        kernel = super().rebuild(target_context, ((name, kind, (object_code, _no_bitcode())), function, *others))
+        kernel = super().rebuild(target_context, ((name, kind, (object_code, _no_bitcode())), function, *others, new))
         kernel.library.__class__, kernel.library.bitcode = _Loaded, bitcode
         return kernel
 
@@ -196,8 +236,9 @@ class _OneKernel(caching.FunctionCache):
             with suppress(OSError):  # not to be read either
                 if _is_safe(self._beside):
                     data = self._installed.load(self._index_key(sig, target_context.codegen()))
-            if data is not None:
-                return self._impl.rebuild(target_context, data)
+            kernel = None if data is None else self._impl.rebuild(target_context, data)
+            if kernel is not None:
+                return kernel
         return super()._load_overload(sig, target_context)
 
     def _save_overload(self, sig: Any, data: Any) -> None:
@@ -286,11 +327,15 @@ class KernelCache(caching._Cache):
                 COMPILING.begins(self._function.__module__)
             else:
                 self._turn.give()
+        if kernel is not None:
+            _note(self._function, sig, kernel)
         return kernel
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Cache a compiled kernel."""
         self._kept.save_overload(sig, cres)
+        _note(self._function, sig, cres)
+        _leave_out(cres.library._get_module_for_linking())
         self._turn.give()
         COMPILING.ends()
 

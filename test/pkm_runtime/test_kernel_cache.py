@@ -211,6 +211,54 @@ def test_a_loaded_kernel_is_linked_into_others_and_loads_beside_those_that_count
         assert (done.stdout.strip(), done.stderr) == (hits, "")
 
 
+LONG = """
+from math import sqrt
+from pkm_runtime.kernels.compiled import compiled
+@compiled
+def long(x):
+{steps}
+    return x
+"""
+CALLER = """
+import sys
+from pkm_runtime.kernels.kernel_cache import COMPILING
+COMPILING.quiet = True  # else a busy computer has a line more
+from pkm_runtime.kernels.compiled import compiled
+from long_kernel import long
+@compiled
+def caller(x):
+    return long(x) + 1.0
+print(caller(2.0) == long.py_func(2.0) + 1.0, *(sum(kernel.stats.cache_hits.values()) for kernel in (long, caller)))
+"""
+
+
+def test_a_long_kernel_is_not_compiled_again_into_those_that_call_it(tmp_path: Path) -> None:
+    """It comes with them from the cache; where it was compiled anew, under another name, they are, too."""
+    steps = "\n".join(f"    x = sqrt(x + {k}.0)" for k in range(200))
+    (tmp_path / "long_kernel.py").write_text(LONG.format(steps=steps))
+    (tmp_path / "linked.py").write_text(CALLER)
+    clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    environment = {**clean, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)]), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run(before: str = "") -> tuple[str, str]:
+        command = [sys.executable, "-c", f"{before}import linked"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.stdout.strip(), done.stderr
+
+    assert run() == ("True 0 0", "")
+    cache = tmp_path / "__pycache__"
+    (of_long,), (of_caller,) = cache.glob("long_kernel.*.nbc"), cache.glob("linked.*.nbc")
+    assert of_caller.stat().st_size < 0.7 * of_long.stat().st_size
+    assert run() == ("True 1 1", "")
+    for file in cache.glob("long_kernel.*.nb?"):
+        file.unlink()
+    another = (
+        "import numba; numba.njit(lambda x: x)(1); numba.njit(lambda x: -x)(1); "  # numba counts kernels in their names
+    )
+    assert run(another) == ("True 0 0", "")
+    assert run() == ("True 1 1", "")
+
+
 def test_where_nothing_can_be_written_a_temporary_folder_keeps_them_and_a_line_says_so(tmp_path, closed) -> None:
     place = tmp_path / "temporary" / f"pkm_kernels_{os.getuid()}"
     for hits in (0, 2):
