@@ -16,7 +16,7 @@ from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWat
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jogging import FASTEST, RENEWAL, Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
-from pkm_control.loop.platform_locator import PlatformLocator
+from pkm_control.loop.platform_locator import FAR, OTHER_MODE, PlatformLocator
 from pkm_control.motion.compensation import Compensation, ComplianceTable
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
@@ -29,15 +29,10 @@ from pkm_runtime.errors import PkmError
 
 _SLOWEST = 1e-4  # of a plan: a motion that takes longer is meant to halt
 _BACK = 1e-3  # of the robot's size: nearer than this to its path the platform is back
-_FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
 _LOST = (Mode.WAITING, Mode.STOPPED)
 CHANGING = "the robot is changing its working mode"
 HALTED = "the robot was halted on the way to another working mode: change to that one, or back, first"
 WERE_OFF = "the drives were turned off"
-OTHER_MODE = (
-    "the robot is not in the working mode of the controller, as where a limb was stretched through a singularity of "
-    "type 1: its drives do not lead it back from there, it must be led back by hand and then recovered"
-)
 
 
 class TrajectoryFollower:
@@ -421,7 +416,7 @@ class TrajectoryFollower:
 
     def _accepted(self, time: float, now: float, silence: float, measured: Measured) -> Action:
         locator, found = self.locator, found_at(self.controller.kinematics, measured)
-        if self.mode in _LOST and locator.far_off(found, measured.positions, _FAR):
+        if self.mode in _LOST and locator.far_off(found, measured.positions, FAR):
             return self._withhold(now, OTHER_MODE)
         if silence > self.abort_after or locator.rejected:
             self._catch(locator.rejected or f"no usable reading for {silence:.3g} s", measured, Outcome.STATE_LOST)

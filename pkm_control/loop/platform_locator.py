@@ -57,6 +57,11 @@ class PlatformObserver:
         return Measured(positions, velocities, found.pose, found.twist, found.joints, found.jacobian)
 
 
+FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
+OTHER_MODE = (
+    "the robot is not in the working mode of the controller, as where a limb was stretched through a singularity of "
+    "type 1: its drives do not lead it back from there, it must be led back by hand and then recovered"
+)
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
 _NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand
 _PERIODS = 3  # as the platform comes nearer to a singularity now, it is there within so many: it may be behind it
@@ -189,6 +194,13 @@ class PlatformLocator:
         turning = k.engine.actuated_turning
         off = np.where(turning, np.remainder(off + np.pi, 2.0 * np.pi) - np.pi, off / k.characteristic_length)
         return not (np.abs(off) <= far).all()
+
+    def problem_at(self, positions: Array) -> str:
+        """Why no motion can begin at actuators (n_actuated,) of a platform that came there from home; empty: it can."""
+        observer = PlatformObserver(self._controller.kinematics)
+        if observer.observe(positions, np.zeros(len(positions))) is None:
+            return observer.reason
+        return OTHER_MODE if self.far_off(observer.pose, positions, FAR) else ""
 
     def passed(self, stamps: float, silence: float) -> float:
         """Time since the last usable reading, as far as anything may move for it [s]: by the `stamps` of the two, or by

@@ -18,7 +18,8 @@ from pkm_bringup.command_line.play import _REMEDIES, main, play
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.path_events import PathEventError
-from pkm_hardware.devices import SimulatedServoBoard
+from pkm_description import load_mechanism
+from pkm_hardware.devices import SimulatedDynamixels, SimulatedServoBoard
 from pkm_hardware.machine_file import read_machine_file
 from pkm_kinematics import Kinematics
 from pkm_viewer.report.report import Report
@@ -227,3 +228,29 @@ def test_nothing_is_computed_for_long_while_drives_are_on(
     assert len(while_on) == 4  # a rehearsal, a rest, the way to the start, the motion
     assert not any(while_on)
     assert gc.isenabled()
+
+
+def test_drives_that_stand_in_another_working_mode_stay_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by wrong offsets: it is known before the torque goes on, and said with the readings."""
+    pytest.importorskip("dynamixel_sdk", reason="dynamixel-sdk is not installed")
+    from pkm_hardware.drivers.dynamixel import DynamixelDriver
+
+    enabled: list[object] = []
+    monkeypatch.setattr(DynamixelDriver, "enable", lambda *given: enabled.append(given))
+    kinematics = Kinematics(load_mechanism("five_bar"))
+    home = kinematics.inverse(kinematics.home).by_name()
+    file = tmp_path / "machine.yaml"
+    with SimulatedDynamixels([1, 2]) as bus:
+        rows = [
+            f"  left_arm: {{id: 1, offset: {home['left_arm'] - 3.0}}}",
+            f"  right_arm: {{id: 2, offset: {home['right_arm'] + 3.0}}}",
+        ]
+        head = f"machine: dynamixel\nport: {bus.port}\nbaud: 1000000\nrate: 100\nsilence: 2.0\nactuators:\n"
+        file.write_text(head + "\n".join(rows))
+        assert main(["five_bar", "--hardware-file", str(file), "--report", str(tmp_path / "report")]) == 1
+    said = capsys.readouterr().err
+    assert not enabled
+    assert "The drives stay off: left_arm at -0.6863 rad (at home 2.314)" in said
+    assert "is an `offset`" in said
