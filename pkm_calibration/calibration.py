@@ -10,9 +10,9 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, count
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pkm_calibration.estimation import Estimate, estimate
 from pkm_calibration.measured_robot import MeasuredRobot
 from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
+from pkm_calibration.measuring_frame import EXPECTED, check_sensors, measuring_frame
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.rotations import rotation_from_vector, transform
@@ -27,22 +28,11 @@ from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricPar
 from pkm_kinematics.graph_model import GraphModel, States
 from pkm_runtime.errors import PkmError
 
-EXPECTED = {
-    "m": 1e-3,
-    "rad": 5e-3,
-    "1": 1e-3,
-}  # errors of a machine as people build them: scales of parameters
 FRAME = 10.0  # times the errors that are expected of parameters: of a measuring frame that was found
-ASTRAY = 0.05  # of the robot's size: measurements this far from the drawing are not of this robot, or not in this frame
-WEAK = 3.0  # times the error that is expected: measurements that are not further astray may be of a weak robot
-ALIGNED = 0.3  # of the misfit: a measuring frame that leaves less was meant
-SWAPPED = 0.3  # of the misfit: columns that leave less when exchanged were swapped
-MIRRORED = 0.5  # of what a measuring frame leaves: exchanged columns that leave less are the cause
 KEPT = 0.2  # of the rows, by which the answer is judged
 FAR = 10.0  # standard deviations: what is kept aside and misses by more was not measured well
 UNEXPLAINED = 4.0  # times the noise
 HARDLY = 0.6  # of the drawing's error, beyond the usual noise: what is left where nothing is explained
-CHECKED = ("position", "attitude", "distance")
 IMPOSSIBLE = 0.2  # of the rows, at most, at whose readings the drawing cannot stand
 FEWEST_ROWS = 3  # different ones
 VALIDATED = 10  # of which some are kept aside
@@ -122,7 +112,8 @@ def calibrate(
     robot = MeasuredRobot(parameters, measured)
     if not np.isfinite(measured.attitude).any():
         notes.append("attitudes were not measured: parameters that only rotate the platform stay as drawn")
-    frame = _frame(robot, notes)
+    frame = measuring_frame(robot, notes)
+    check_sensors(robot)
     aside = _aside(len(measured), kept, seed)
     if kept and not len(aside):
         notes.append(
@@ -150,7 +141,7 @@ def calibrate(
     )
     whole = part(np.arange(len(measured)))
     arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))
-    refused = tuple(_refusals(found, measured, before, judged or after))
+    refused = tuple(_refusals(mechanism, found, measured, before, judged or after))
     return Calibration(
         mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), refused, arrows
     )
@@ -187,7 +178,6 @@ def _check_determined(fit: MeasuredRobot, chosen: Sequence[GeometricParameter]) 
 
 
 def _without_impossible(parameters: GeometricParameters, measured: Measurements, notes: list[str]) -> Measurements:
-    """The measurements without rows at whose readings the drawing cannot stand, where these are few."""
     there = MeasuredRobot.stands(parameters, measured)
     if there.all() or there.mean() < 1.0 - IMPOSSIBLE:
         return measured  # all of them are looked at again, and refused
@@ -240,22 +230,25 @@ def _estimated(
 
 
 def _refusals(
-    found: Estimate, measured: Measurements, before: Mapping[str, float], judged: Mapping[str, float]
-) -> list[str]:
+    mechanism: Mechanism, found: Estimate, measured: Measurements,
+    before: Mapping[str, float], judged: Mapping[str, float],
+) -> list[str]:  # fmt: skip
     reasons = []
     if measured.known_noise and found.rms_after > UNEXPLAINED:
         reasons.append(
             f"the remaining error is {found.rms_after:.3g} times the noise in the file: parameters do not explain it"
         )
-    usual = {kind: UNEXPLAINED * SIGMA["rad" if kind == "attitude" else "m"] for kind in CHECKED}
-    hardly = [k for k, error in judged.items() if k in CHECKED and error > max(HARDLY * before[k], usual[k])]
+    units = {kind: "rad" if kind == "attitude" else "m" for kind in judged}
+    units |= {kind: joint.unit for kind in judged if (joint := mechanism.joint_named.get(kind))}
+    usual = {kind: UNEXPLAINED * SIGMA[unit] for kind, unit in units.items()}
+    hardly = [k for k, error in judged.items() if error > max(HARDLY * before[k], usual[k])]
     if hardly and not measured.known_noise:
         reasons.append(
             f"the error of {' and '.join(hardly)} hardly falls: parameters do not explain it; is this another robot, "
-            "zero or assembly mode? If it is the noise of the instrument, add its line, as '# sigma x [mm]: 1'"
+            "zero, column or assembly mode? If it is the noise of the instrument, add its line, as '# sigma x [mm]: 1'"
         )
-    floor = {kind: 0.1 * SIGMA["rad" if kind == "attitude" else "m"] for kind in CHECKED}  # what rounding leaves
-    worse = [k for k, error in judged.items() if k in CHECKED and error > 1.1 * before[k] and error > floor[k]]
+    floor = {k: usual[k] if k in mechanism.joint_named else 0.1 * SIGMA[unit] for k, unit in units.items()}  # noise
+    worse = [k for k, error in judged.items() if error > 1.1 * before[k] and error > floor[k]]
     if worse:
         reasons.append(f"the corrected robot predicts {' and '.join(worse)} worse than the drawing does")
     return reasons
@@ -321,151 +314,3 @@ def _without_copies(measured: Measurements, notes: list[str]) -> Measurements:
 
 def _columns(joints: Mapping[str, Array]) -> list[Array]:
     return [values[:, None] for values in joints.values()]
-
-
-# -- frames, units and columns that are not what they say -------------------------------------------------------------
-
-
-def _frame(robot: MeasuredRobot, notes: list[str]) -> Array:
-    """The measuring frame in the base frame: the base's own where measurements fit the drawing in it.
-
-    Raises `MeasurementError` where no frame makes them fit, with what else does.
-    """
-    measured, size = robot.measured, robot.model.length
-    whole = np.isfinite(robot.measured.position).all(axis=1)
-    predicted = _points(robot)
-    miss = _miss(predicted, measured.position)
-    if miss < ASTRAY * size or np.isnan(miss):
-        _check_distances(robot, predicted)
-        return np.eye(4)
-    if whole.sum() >= 4:
-        frame = _aligned(predicted[whole], measured.position[whole])
-        left = _miss((predicted - frame[:3, 3]) @ frame[:3, :3], measured.position)
-        if left < ALIGNED * miss and left < ASTRAY * size:
-            # Exchanged drives or axes mirror a flat cloud of points, which a turned frame nearly fits.
-            names = _swapped_axes(predicted, measured.position, min(SWAPPED * miss, ASTRAY * size))
-            if names := names or _swapped_drives(robot, min(SWAPPED * miss, MIRRORED * left)):
-                raise MeasurementError(measured.source, *_swapped(miss, names))
-            turn = np.degrees(np.arccos(np.clip(0.5 * (np.trace(frame[:3, :3]) - 1.0), -1.0, 1.0)))
-            away = ", ".join(f"{1e3 * value:.1f}" for value in frame[:3, 3])
-            notes.append(
-                f"the measuring frame is not the base frame: it is at ({away}) mm in the base frame, rotated by "
-                f"{turn:.2f} deg; found "
-                "from the measurements"
-            )
-            for order in _cycles(robot):
-                notes.append(
-                    f"WARNING: they fit the base's own frame as well, with the drives in the order {', '.join(order)}: "
-                    "if the instrument was not turned like this, the columns of the drives are exchanged"
-                )
-            return frame
-    if miss < WEAK * _expected_miss(robot):
-        return np.eye(4)
-    raise MeasurementError(measured.source, *_why(robot, predicted, miss))
-
-
-def _expected_miss(robot: MeasuredRobot) -> float:
-    """Error of the position [m], in the median over the rows, that is expected of a machine: weak robots make more."""
-    chosen = robot.parameters.identifiable()
-    twists = robot.parameters.sensitivity(robot.nominal, chosen)[1]
-    each = twists[:, :3] * np.array([EXPECTED[one.unit] for one in chosen])
-    return float(np.median(np.linalg.norm(each, axis=(1, 2))))
-
-
-def _points(robot: MeasuredRobot) -> Array:
-    platform = robot.nominal.platform
-    return np.asarray(platform[:, :3, 3] + np.einsum("nij,nj->ni", platform[:, :3, :3], robot.measured.point))
-
-
-def _miss(predicted: Array, measured: Array) -> float:
-    """Median distance of what was measured from what was predicted, in the components that were."""
-    there = np.isfinite(measured).any(axis=1)
-    if not there.any():
-        return float("nan")
-    apart = np.nan_to_num(measured - predicted)[there]
-    return float(np.median(np.linalg.norm(apart, axis=1)))
-
-
-def _aligned(predicted: Array, measured: Array) -> Array:
-    """The frame (4, 4) in which measured points are nearest to predicted ones (Kabsch, 1976)."""
-    a, b = predicted - predicted.mean(axis=0), measured - measured.mean(axis=0)
-    U, _, Vt = np.linalg.svd(a.T @ b)
-    sign = np.diag([1.0, 1.0, np.sign(np.linalg.det(U @ Vt))])
-    frame = np.eye(4)
-    frame[:3, :3] = U @ sign @ Vt
-    frame[:3, 3] = predicted.mean(axis=0) - frame[:3, :3] @ measured.mean(axis=0)
-    return frame
-
-
-def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]:
-    measured, problem = robot.measured, _far(miss)
-    there = np.isfinite(measured.position)
-    spread = float(np.nanstd(np.where(there, predicted, np.nan))), float(np.nanstd(measured.position))
-    for name, factor in (("mm", 1e-3), ("cm", 1e-2), ("inches", 0.0254), ("m", 1e3)):
-        if abs(np.log(max(spread[1], 1e-12) * factor / max(spread[0], 1e-12))) < 0.2:
-            return (
-                f"{problem}; their spread is {spread[1] / spread[0]:.3g} times that of the drawing",
-                f"the unit looks like {name}: write it in the first line, as in 'x [{name.removesuffix('ches')}]'",
-            )
-    if names := _swapped_axes(predicted, measured.position, SWAPPED * miss):
-        return _swapped(miss, names)
-    if names := _swapped_drives(robot, SWAPPED * miss):
-        return _swapped(miss, names)
-    return problem, "check the robot, the frame (base) and the point (point_x, point_y, point_z)"
-
-
-def _far(miss: float) -> str:
-    return f"the median deviation of the positions from the drawing is {1e3 * miss:.3g} mm"
-
-
-def _swapped(miss: float, names: str) -> tuple[str, str]:
-    return _far(miss), f"columns {names} look swapped: swap their names"
-
-
-def _swapped_axes(predicted: Array, position: Array, below: float) -> str:
-    """Names of two axes whose columns, exchanged, leave a median deviation below this [m], or none."""
-    for one, other in combinations(range(3), 2):
-        order = [other if k == one else one if k == other else k for k in range(3)]
-        if _miss(predicted, position[:, order]) < below:
-            return f"{'xyz'[one]} and {'xyz'[other]}"
-    return ""
-
-
-def _swapped_drives(robot: MeasuredRobot, below: float) -> str:
-    """Names of two drives whose columns, exchanged, leave a median deviation below this [m], or none."""
-    for one, other in combinations(range(len(robot.drives)), 2):
-        order = [other if k == one else one if k == other else k for k in range(len(robot.drives))]
-        if _miss_in_order(robot, order) < below:
-            return " and ".join(robot.mechanism.actuated_joints[k] for k in (one, other))
-    return ""
-
-
-def _miss_in_order(robot: MeasuredRobot, order: Sequence[int]) -> float:
-    """`_miss` in the base's frame with the columns of the drives in another order; infinite where it cannot stand."""
-    measured = replace(robot.measured, drives=robot.measured.drives[:, list(order)])
-    try:
-        return _miss(_points(MeasuredRobot(robot.parameters, measured)), measured.position)
-    except PkmError:
-        return float("inf")
-
-
-def _cycles(robot: MeasuredRobot) -> Iterator[list[str]]:
-    """Cyclic orders of the drives in which the measurements fit the base's frame: a symmetrical robot, turned."""
-    n = len(robot.drives)
-    for shift in range(1, n):
-        order = [(k + shift) % n for k in range(n)]
-        if _miss_in_order(robot, order) < ASTRAY * robot.model.length:
-            yield [robot.mechanism.actuated_joints[k] for k in order]
-
-
-def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:
-    measured = robot.measured
-    there = np.isfinite(measured.distance)
-    if not there.any():
-        return
-    lengths = np.linalg.norm(predicted - measured.origin, axis=1)[there]
-    ratio = float(np.median(measured.distance[there] / np.maximum(lengths, 1e-12)))
-    if not 0.8 < ratio < 1.25:
-        near = 500.0 < ratio < 2000.0
-        hint = "the unit looks like mm: write 'distance [mm]'" if near else "give the start point: from_x, ..."
-        raise MeasurementError(measured.source, f"distances are {ratio:.3g} times those of the drawing", hint)

@@ -12,7 +12,8 @@ from pkm_analysis.drawing.report_page import write_report
 from pkm_analysis.drawing.sheet import COLOURS, INK, grid, paint, sheet
 from pkm_analysis.drawing.sheet import write as write_picture
 from pkm_analysis.plottable import Table
-from pkm_calibration.calibration import EXPECTED, Calibration
+from pkm_calibration.calibration import Calibration
+from pkm_calibration.measuring_frame import EXPECTED
 from pkm_calibration.printer_calibration import Calibrated, printer_numbers
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets, held
@@ -98,7 +99,6 @@ class _Page(NamedTuple):
 
 
 def _printer_tables(found: Calibrated) -> list[Table]:
-    """Settings with their intervals, and every measurement."""
     intervals = found.intervals()
     rows = [
         [
@@ -278,7 +278,6 @@ def _lines(axes: Axes, starts: Array, ends: Array, colour: str, label: str) -> N
 
 
 def _bars(axes: Axes, found: Calibration) -> None:
-    """Parameters with their intervals, in units of the error that is expected of each."""
     e = found.estimate
     scale = np.array([EXPECTED[one.unit] for one in found.parameters])
     values, half = e.values / scale, 0.5 * (e.interval95[:, 1] - e.interval95[:, 0]) / scale

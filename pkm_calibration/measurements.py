@@ -339,7 +339,6 @@ def _name(head: str) -> str:
 
 
 def _cell(head: str, name: str, row: Mapping[str, float]) -> str:
-    """The value in the unit of its column; empty where it was not measured."""
     value = row.get(name, math.nan)
     if math.isnan(value):
         return ""

@@ -250,6 +250,24 @@ def test_swapped_columns_of_a_planar_robot_are_not_taken_for_an_instrument_on_it
         calibrate(mechanism, replace(measurements, position=measurements.position[:, [1, 0, 2]]))
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("swapped", ["left_elbow and right_elbow", "left_arm and right_arm", ""])
+def test_swapped_columns_are_named_where_only_passive_joints_are_read(swapped: str, known: bool) -> None:
+    mechanism, _, measurements = measured("five_bar", n=40, known=known)
+    machine = MeasuredRobot(GeometricParameters(mechanism), measurements)
+    columns, random = machine.model.columns_of(["left_elbow", "right_elbow"]), np.random.default_rng(0)
+    angles = (machine.nominal.q[:, columns] + 1e-4 * random.standard_normal((len(measurements), 2))).T
+    drives = measurements.drives[:, ::-1] if "arm" in swapped else measurements.drives
+    joints = dict(zip(["left_elbow", "right_elbow"], angles[::-1] if "elbow" in swapped else angles, strict=True))
+    nothing, unturned = np.full_like(measurements.position, np.nan), np.full_like(measurements.attitude, np.nan)
+    only = replace(measurements, drives=drives, joints=joints, position=nothing, attitude=unturned)
+    if swapped:
+        with pytest.raises(MeasurementError, match=f"columns {swapped} look swapped"):
+            calibrate(mechanism, only)
+    else:
+        assert not calibrate(mechanism, only).refused
+
+
 @pytest.mark.parametrize("name", ["delta", pytest.param("gough_stewart", marks=pytest.mark.slow)])
 def test_a_measuring_frame_of_its_own_is_found(name: str) -> None:
     mechanism, _, measurements = measured(name, n=50, attitude=False)
@@ -419,6 +437,8 @@ def test_a_robot_without_visuals_and_points_is_drawn_all_the_same() -> None:
 def test_an_error_that_hardly_falls_is_refused_unless_it_is_usual_noise() -> None:
     measured: Any = SimpleNamespace(known_noise=False)
     found: Any = SimpleNamespace(rms_after=1.0)
-    assert "hardly falls" in _refusals(found, measured, {"position": 4.8e-3}, {"position": 4.3e-3})[0]
-    assert not _refusals(found, measured, {"position": 5e-5}, {"position": 4.9e-5})
-    assert not _refusals(found, measured, {"position": 4.8e-3}, {"position": 2e-3})
+    drawn = load_mechanism("five_bar")
+    assert "hardly falls" in _refusals(drawn, found, measured, {"position": 4.8e-3}, {"position": 4.3e-3})[0]
+    assert not _refusals(drawn, found, measured, {"position": 5e-5}, {"position": 4.9e-5})
+    assert not _refusals(drawn, found, measured, {"position": 4.8e-3}, {"position": 2e-3})
+    assert "left_elbow" in _refusals(drawn, found, measured, {"left_elbow": 2.8}, {"left_elbow": 2.7})[0]

@@ -274,6 +274,14 @@ def test_good_measurements_are_no_outliers(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("seed", [20055, 20056])
+def test_clean_measurements_of_a_rotary_delta_are_accepted(seed: int, tmp_path: Path) -> None:
+    """Of the first, unequal rods held equal made distances far noisier than heights, which was taken for outliers."""
+    found, _ = calibrated(tmp_path, kinematics="rotary_delta", seed=seed)
+    assert found.reasons == ()
+    assert not found.outliers
+
+
 def covered(folder: Path, runs: int, **how: object) -> float:
     inside = list[bool]()
     for seed in range(runs):
@@ -292,5 +300,5 @@ def test_intervals_of_printers_cover(tmp_path: Path, noise: tuple[float, float])
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [(0.01, 0.03), (0.02, 0.02), (0.005, 0.05)])
 def test_intervals_of_a_thousand_printers_cover(tmp_path: Path, noise: tuple[float, float]) -> None:
-    least = 0.94 if noise == (0.01, 0.03) else 0.92  # a ratio far from the usual one is expected less
+    least = 0.94 if noise == (0.01, 0.03) else 0.93  # a ratio far from the usual one is expected less
     assert least < covered(tmp_path, 1000, noise=noise) < 0.97
