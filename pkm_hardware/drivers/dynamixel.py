@@ -38,6 +38,7 @@ _VELOCITY_UNIT = _RPM / 60.0 * COUNTS  # counts/s
 _FASTEST_PROFILE = 32767
 _WATCHDOG_UNIT = 0.02  # s
 _STANDS = 16  # counts, 1.4 degrees: a goal nearer than that is where a drive stands, give and noise included
+_QUESTIONS = 4  # of different lengths
 _TRIES = 8  # for an answer; each is waited for 34 ms
 _TORQUE_PACKET = 13  # bytes
 _ID, _LENGTH, _ERROR = 4, 5, 8  # places in an answer: of its id, of its length (2 bytes), and of what comes before data
@@ -307,12 +308,15 @@ class DynamixelDriver(Driver):
     def _read(self) -> Reading | None:
         """The reading of all drives; None where one did not answer, for less than `silence`."""
         now = time.monotonic()
+        # after a loss the next question is for more bytes, those before: its answer differs from one that comes late
+        more = 2 * (self._missed % _QUESTIONS)
+        self._reader.start_address, self._reader.data_length = PRESENT - more, PRESENT_BYTES + more
         with self._line():
             result = self._reader.txRxPacket()
         # the SDK asks all at once and stops listening at the first that is missing, whose data it empties
         rows: list[bytes] = []
         for one in self._ids:
-            row = bytes(self._reader.data_dict[one])
+            row = bytes(self._reader.data_dict[one])[more:]
             if len(row) != PRESENT_BYTES:
                 break
             rows.append(row)

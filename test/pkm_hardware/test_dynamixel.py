@@ -318,3 +318,17 @@ def test_drives_that_somebody_left_on_are_off_after_configuring(
     machine.configure()
     assert not machine.fault, machine.fault
     assert not any(bus.torque(one) for one in IDS)
+
+
+def test_a_late_reading_is_not_taken_for_the_next(machine: DrivenMachine, bus: SimulatedDynamixels) -> None:
+    """It has the drive's id and comes before the answer to the question, but says where the drive was."""
+    bus.put(1, 132, 4, 3000)
+    old = bus._status(1, bus._seen(1, 126, 10))
+    bus.put(1, 132, 4, 2048)
+    bus.silent = True
+    machine.step(0.02)
+    bus.silent = False
+    answer = bus._answer
+    bus._answer = lambda *packet: (old if packet[1] == 0x82 else b"") + answer(*packet)  # type: ignore[method-assign]
+    assert [machine._driver.exchange(None).positions[0] for _ in range(5)] == [2048.0] * 5
+    assert machine._driver._packets.late == 5  # type: ignore[attr-defined]
