@@ -152,12 +152,19 @@ class Guardian:
         self._child.wait(math.inf)
 
     def _beat(self) -> None:
+        self._end.setblocking(False)
+        silent = 0.0
         while not self._over.wait(_BEAT_EVERY):
-            try:
+            silent += _BEAT_EVERY
+            with contextlib.suppress(OSError):
                 self._end.send(_BEAT)
-            except OSError:
-                self._child.wait(_BEAT_EVERY)
-                self.problem = f"the process that would turn the drives off has ended ({self._child.how_it_ended})"
+                if self._end.recv(64):
+                    silent = 0.0
+            if frozen := silent > _FROZEN:
+                self._child.signal(signal.SIGKILL)  # else nobody could wait for its end
+            if frozen or self._child.poll() is not None:
+                how = f"stood still for {_FROZEN:g} s" if frozen else f"ended ({self._child.how_it_ended})"
+                self.problem = f"the process that would turn the drives off has {how}"
                 return
 
     def _guard(self, end: socket.socket, turn_off: Callable[[], str]) -> None:
@@ -186,6 +193,10 @@ class Guardian:
                     os.kill(self._watched, signal.SIGKILL)
                     return f"has stood still for {_FROZEN:g} s and was ended"
                 continue
+            except ConnectionError:  # killed with an answer unread
+                data = b""
             if not data or _WELL in data:
                 return "" if data else "was killed"
+            with contextlib.suppress(OSError):
+                end.send(_BEAT)
             begun, silent = True, 0.0

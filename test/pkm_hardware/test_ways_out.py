@@ -256,8 +256,11 @@ def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_
             assert play.exitcode == -signal.SIGKILL
 
 
-def test_pkm_play_does_not_go_on_unwatched(tmp_path: Path) -> None:
-    """The process that would turn the drives off is killed: nothing moves without it, and the last line says so."""
+@pytest.mark.parametrize(
+    ("number", "how"), [(signal.SIGKILL, "ended (SIGKILL)"), (signal.SIGSTOP, "stood still for 3 s")]
+)
+def test_pkm_play_does_not_go_on_unwatched(number: signal.Signals, how: str, tmp_path: Path) -> None:
+    """The process that would turn the drives off is killed or stopped: nothing moves without it."""
     motion, output = tmp_path / "motion.csv", tmp_path / "output.txt"
     motion.write_text(MOTION)
     with BENCHES["servos"](tmp_path, silence="2.0", watchdog="30.0") as bench:
@@ -269,12 +272,12 @@ def test_pkm_play_does_not_go_on_unwatched(tmp_path: Path) -> None:
         time.sleep(4.0)  # it is slow on the way to the start
         assert play.pid is not None
         (guardian,) = children(play.pid)
-        os.kill(guardian, signal.SIGKILL)
+        os.kill(guardian, number)
         assert wait_until(lambda: not bench.on(), 10.0), output.read_text()
         play.join(60.0)
     text = output.read_text()
     assert play.exitcode == 1, text
-    assert text.rstrip().splitlines()[-1].endswith("the process that would turn the drives off has ended (SIGKILL)")
+    assert text.rstrip().splitlines()[-1].endswith(f"the process that would turn the drives off has {how}")
     assert "Traceback" not in text
 
 
