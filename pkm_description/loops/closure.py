@@ -287,7 +287,7 @@ def independent(columns: Array, least: float) -> list[int]:
 
     Of matrices (places, m, n): those of which that is so in every one.
     """
-    stack = columns.reshape(-1, *columns.shape[-2:])
+    stack = columns if columns.ndim == 3 else columns[None]
     bases, found = [np.empty((stack.shape[1], 0)) for _ in stack], []
     for k in range(stack.shape[2]):
         rests = list(stack[:, :, k])

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
@@ -230,19 +231,33 @@ def test_pkm_play_ends_with_drives_off(
     assert UNTOLD not in capsys.readouterr().err
 
 
+def _begin_play(kind: str, bench: Bench, folder: Path) -> tuple[ForkServerProcess, Path]:
+    """`pkm play` with its drives on, and the file of what it says."""
+    motion, output = folder / "motion.csv", folder / "output.txt"
+    motion.write_text(MOTION)
+    words = [str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro"), "--hardware-file", str(folder / "machine.yaml")]
+    words += [
+        "--motion",
+        str(motion),
+        "--cycles",
+        "1000",
+        "--realtime-priority",
+        "0",
+        "--report",
+        str(folder / "report"),
+    ]
+    play = begin("pkm_bringup.command_line.play", words, output)
+    assert wait_until(lambda: len(bench.on()) == bench.drives, 60.0), output.read_text()
+    return play, output
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("kind", BENCHES)
 def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_path: Path) -> None:
     """Its terminal is closed, it is killed, or it is frozen: another process is there for the last two."""
-    motion, output = tmp_path / "motion.csv", tmp_path / "output.txt"
-    motion.write_text(MOTION)
     watchdog = "2.5" if kind == "dynamixel" else "30.0"  # of the device, which is not to do what we should do
     with BENCHES[kind](tmp_path, silence="2.0", watchdog=watchdog) as bench:
-        robot = str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro")
-        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
-        words += ["--realtime-priority", "0"]
-        play = begin("pkm_bringup.command_line.play", [*words, "--report", str(tmp_path / "report")], output)
-        assert wait_until(lambda: len(bench.on()) == bench.drives, 60.0), output.read_text()
+        play, output = _begin_play(kind, bench, tmp_path)
         time.sleep(0.5)
         assert play.pid is not None
         os.kill(play.pid, number)
@@ -261,14 +276,8 @@ def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_
 )
 def test_pkm_play_does_not_go_on_unwatched(number: signal.Signals, how: str, tmp_path: Path) -> None:
     """The process that would turn the drives off is killed or stopped: nothing moves without it."""
-    motion, output = tmp_path / "motion.csv", tmp_path / "output.txt"
-    motion.write_text(MOTION)
     with BENCHES["servos"](tmp_path, silence="2.0", watchdog="30.0") as bench:
-        robot = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
-        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
-        words += ["--realtime-priority", "0", "--report", str(tmp_path / "report")]
-        play = begin("pkm_bringup.command_line.play", words, output)
-        assert wait_until(lambda: len(bench.on()) == bench.drives, 60.0), output.read_text()
+        play, output = _begin_play("servos", bench, tmp_path)
         time.sleep(4.0)  # it is slow on the way to the start
         assert play.pid is not None
         (guardian,) = children(play.pid)
@@ -283,14 +292,8 @@ def test_pkm_play_does_not_go_on_unwatched(number: signal.Signals, how: str, tmp
 
 def test_the_last_line_of_pkm_play_says_that_a_drive_is_on(tmp_path: Path) -> None:
     """A drive that says nothing any more, in the middle of the motion: why it ended, and in the end what is to do."""
-    motion, output = tmp_path / "motion.csv", tmp_path / "output.txt"
-    motion.write_text(MOTION)
     with BENCHES["dynamixel"](tmp_path) as bench:
-        robot = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
-        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
-        words += ["--realtime-priority", "0", "--report", str(tmp_path / "report")]
-        play = begin("pkm_bringup.command_line.play", words, output)
-        assert wait_until(lambda: len(bench.on()) == bench.drives, 60.0), output.read_text()
+        play, output = _begin_play("dynamixel", bench, tmp_path)
         time.sleep(4.0)  # it is slow on the way to the start
         bench.silence_one()
         play.join(60.0)
