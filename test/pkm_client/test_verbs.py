@@ -3,21 +3,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
-import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from pkm_bringup.cli import main
-from pkm_client import NoRobotError
 
 from .conftest import running_nodes
 
@@ -57,23 +52,20 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
 
 
 def test_an_interrupted_command_says_what_the_robot_does(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    said(capsys, name, "move", "0", "0", "-0.85")
+    words = [sys.executable, "-m", "pkm_bringup.cli", "move", "0.05", "0", "-0.85", "--speed", "0.002"]
     link = importlib.import_module("pkm_client.ros.link").RosLink(name, 60.0, False)
-
-    def interrupt() -> None:
-        until = time.monotonic() + 60.0
-        moving = False
-        while not moving and time.monotonic() < until:
-            time.sleep(0.05)
-            with contextlib.suppress(NoRobotError):  # the command beside it keeps the interpreter busy at first
-                moving = link.state().moving
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    words = said(capsys, name, "move", "0.05", "0", "-0.85", "--speed", "0.005", code=130)
-    thread.join()
-    link.close()
-    assert "pkm move: interrupted; the robot is holding, its platform at (" in words
+    with subprocess.Popen([*words, "--namespace", name], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not link.state().moving:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60.0)
+        finally:
+            process.kill()
+            link.close()
+    assert process.returncode == 130
+    assert "pkm move: interrupted; the robot is holding, its platform at (" in errors
 
 
 @pytest.mark.parametrize(
