@@ -121,10 +121,14 @@ def test_lines_of_code_and_warnings_are_no_progress(script: ModuleType, tmp_path
     assert script.last_line(log) == "drawing"
 
 
-def test_progress_does_not_repeat_itself(script: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_does_not_repeat_itself(
+    script: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(script.time, "monotonic", lambda: now[0])
     log = tmp_path / "log"
     log.write_text("Building wheel\n\npkm: compiling kernels: 12 s ...\n")
-    ticker = script.Ticker(time.monotonic() - 20.0, every=0.0, silent=0.2)
+    ticker = script.Ticker(now[0] - 20.0, every=0.0, silent=0.2)
     ticker.tick(script.last_line(log))
     ticker.tick("compiling kernels")
     ticker.tick("drawing")
@@ -133,7 +137,7 @@ def test_progress_does_not_repeat_itself(script: ModuleType, tmp_path: Path, cap
     assert script.last_line(log) == "compiling kernels: for proofs, about 12% done"
     log.write_text("pkm: compiling kernels, once on this computer: about 12% done: 12 s, about 88 s left ...\n")
     assert script.last_line(log) == "compiling kernels: about 12% done, about 88 s left"
-    time.sleep(0.3)
+    now[0] += 0.3
     ticker.tick("drawing")
     ticker.tick("drawing")
     assert capfd.readouterr().err == "    20 s\n"  # it still lives
