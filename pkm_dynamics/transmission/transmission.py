@@ -92,6 +92,9 @@ class Transmission(Describable):
         self.tree = tree
         clusters = tree.clusters
         self.joints = tuple(joints) or tuple(name for one in clusters for name in one.independent)
+        if loose := [name for name in self.joints if not joints and name not in tree.joint_named]:
+            told = f"{listed(loose)}: the loops leave this free, which a joint of several degrees of freedom allows"
+            raise LinkageError(f"{told}; make joint '{loose[0].partition('/')[0]}' one of fewer")
         tied = set().union(*(members for members, _ in tree.tied_to(self.joints)))
         self.actuators = tuple(actuators) or tuple(n for one in clusters for n in one.actuators if n in tied)
         if not self.joints or not self.actuators:
@@ -273,7 +276,11 @@ class Transmission(Describable):
     def _bodies(self) -> dict[str, Inertial]:
         model = self.linkage.system.model
         ways = [path_from_base(model.joints, self.tree.joint_named[name].child) for name in self.joints]
-        own = set(model.link_index) - {joint.child for way in ways for joint in way} - {next(iter(model.link_index))}
+        others = {joint.child for way in ways for joint in way} | {next(iter(model.link_index))}
+        for joint in self.tree.joints:  # what is fixed to the joints' links moves without the linkage, too
+            if joint.parent in others and joint.type is JointType.FIXED:
+                others.add(joint.child)
+        own = set(model.link_index) - others
         ten = {link.name: link.inertial.ten for link in model.links if link.name in own}
         frames = {name: (name, np.eye(4)) for name in own}
         for joint in self.tree.joints:

@@ -45,6 +45,40 @@ def ankle() -> Transmission:
     return Transmission(load_model(BIPED), ANKLE)
 
 
+FOOT = """<robot name="foot">
+<link name="shank"/><link name="ankle_link"><inertial><mass value="0.01"/><inertia ixx="1e-6" iyy="1e-6" izz="1e-6"
+ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="ankle" type="revolute"><parent link="shank"/>
+<child link="ankle_link"/><axis xyz="0 1 0"/><limit lower="-0.5" upper="0.5" effort="100" velocity="10"/></joint>
+<link name="foot"><inertial><origin xyz="0.03 0 -0.05"/><mass value="1.2"/><inertia ixx="0.001" iyy="0.006" izz="0.006"
+ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="foot_fixed" type="fixed"><parent link="ankle_link"/><child link="foot"/></joint>
+<link name="crank"/><joint name="motor" type="revolute"><origin xyz="0 0 0.2"/><parent link="shank"/>
+<child link="crank"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="20" velocity="20"/></joint>
+<link name="rod"><inertial><origin xyz="0 0 -0.1"/><mass value="0.05"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-6" ixy="0"
+ixz="0" iyz="0"/></inertial></link><joint name="elbow" type="continuous"><origin xyz="-0.05 0 0"/>
+<parent link="crank"/><child link="rod"/><axis xyz="0 1 0"/></joint>
+<loop_joint name="close" type="revolute"><link1 link="rod" xyz="0 0 -0.2" rpy="0 0 0"/>
+<link2 link="foot" xyz="-0.05 0 0" rpy="0 0 0"/><axis xyz="0 1 0"/></loop_joint>
+<transmission name="t1"><type>transmission_interface/SimpleTransmission</type><joint name="motor"/>
+<actuator name="m"><mechanicalReduction>1</mechanicalReduction></actuator></transmission></robot>"""
+
+
+@pytest.mark.parametrize("end", ["foot", "ankle_link"])
+def test_what_is_fixed_to_the_link_of_a_joint_is_not_of_the_linkage(end: str, tmp_path: Path) -> None:
+    """A parallelogram: the rod does not turn, and its mass moves with its end, 0.05 m from the ankle."""
+    file = tmp_path / "foot.urdf"
+    file.write_text(FOOT.replace('<link2 link="foot"', f'<link2 link="{end}"'))
+    foot = Transmission(load_model(file))
+    np.testing.assert_allclose(foot.armature(np.zeros(1)), [[0.05 * 0.05**2]], rtol=1e-12)
+
+
+def test_a_joint_of_several_degrees_of_freedom_that_leaves_a_linkage_loose_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "foot.urdf"
+    file.write_text(FOOT.replace('type="continuous"', 'type="planar"'))
+    with pytest.raises(LinkageError, match=r"^elbow/x: the loops leave this free.*make joint 'elbow' one of fewer"):
+        Transmission(load_model(file))
+
+
 def test_motions_are_differences_and_come_back(ankle: Transmission) -> None:
     rng = np.random.default_rng(1)
     v, a = rng.normal(size=SOME.shape), rng.normal(size=SOME.shape)
