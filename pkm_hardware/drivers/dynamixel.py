@@ -124,7 +124,8 @@ class DynamixelDriver(Driver):
             self.close()
             raise DeviceError(f"{self._name} cannot be opened exclusively: does another program use it?") from error
         before = self._last
-        self._missed, self._changed, self.notice = 0, "", ""
+        self._missed = self._packets.late = 0
+        self._changed = self.notice = ""
         self._unheard.clear()
         self._tell_all(STATUS_RETURN, _ANSWERS_ALL)
         if unknown := self._let_go():
@@ -283,6 +284,9 @@ class DynamixelDriver(Driver):
         if state is not None:
             self._turn += 1
             self._judge(one, state)
+        late = f"{self._packets.late} answers of the Dynamixels came late" if self._packets.late else ""
+        lost = f"{self._missed} readings of the Dynamixels were lost" if self._missed else ""
+        self.notice = "; ".join(filter(None, (self._changed, lost, late)))
         self._last = reading or self._last
         if self._last is None:
             raise DeviceError(f"{self._name} has not been opened")
@@ -323,9 +327,6 @@ class DynamixelDriver(Driver):
             self._unheard.pop(one, None)
         if result != COMM_SUCCESS or len(rows) < len(self._ids):
             self._missed += 1
-            late = f"; {self._packets.late} answers came late" if self._packets.late else ""
-            lost = f"{self._missed} readings of the Dynamixels were lost{late}"
-            self.notice = f"{self._changed}; {lost}" if self._changed else lost
             for one in self._ids[len(rows) :]:
                 self._unheard.setdefault(one, now)
             one = min(self._unheard, key=self._unheard.__getitem__, default=self._ids[0])

@@ -160,6 +160,7 @@ def test_a_late_answer_to_another_question_is_no_reading(hexapod: Kinematics, tm
             np.testing.assert_allclose(reading.velocities, 0.0, atol=1e-9)
         assert questions > 25
         assert not machine.fault, machine.fault
+        assert "answers of the Dynamixels came late" in machine.notice
 
 
 @pytest.mark.parametrize("mode", [0, 1, 16])
