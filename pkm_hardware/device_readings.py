@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -77,9 +78,9 @@ class DeviceReadings:
         self.last = (self.last[0], positions, self.last[2])
         self._watch.accept(positions)
 
-    def confirm(self, driver: Driver, scale: Scale, now: float, began: float) -> None:
-        """Read until two readings in a row agree, so that drives are not enabled at a misread position."""
-        agreed = 0
+    def confirm(self, driver: Driver, scale: Scale, now: float) -> float:
+        """Read until two in a row agree, so that drives are not enabled at a misread position; when it began [s]."""
+        agreed, began = 0, time.monotonic()
         self._watch = ReadingWatch(self._limits)
         for _ in range(_READINGS):
             if driver.unwanted():
@@ -93,11 +94,11 @@ class DeviceReadings:
                 self.take(reading, scale, now, began)
                 agreed = 1
             if agreed == 2:
-                return
+                return began
         raise DeviceError(f"no two readings{driver.where} agree: {self.why_dropped or driver.notice or 'none comes'}")
 
-    def require_inside(self, axes: Sequence[AxisHoming]) -> None:
-        """Refuse positions far outside the ranges, and outside the places of the references that `axes` have found."""
+    def far_outside(self, axes: Sequence[AxisHoming]) -> str:
+        """Which actuator is far outside its range, and outside the place of the reference that its axis has found."""
         positions, lower, upper = self.last[1], self._limits.lower.copy(), self._limits.upper.copy()
         for axis in axes:
             lower[axis.actuator] = min(lower[axis.actuator], axis.at)
@@ -107,7 +108,8 @@ class DeviceReadings:
             name, unit = self._limits.names[k], self._limits.length_units[k]
             where = f"{positions[k]:.4g} {unit}, far outside its range {lower[k]:.4g} to {upper[k]:.4g}"
             remedy = "correct its offset, sign or gear in the machine's file, or move it by hand"
-            raise DeviceError(f"{name} is at {where}: {remedy}")
+            return f"{name} is at {where}: {remedy}"
+        return ""
 
     def take(self, reading: Reading, scale: Scale, now: float, began: float) -> bool:
         """Whether a reading is new and plausible: accepted, in a period from `now`, or `began` (monotonic) [s]."""

@@ -83,7 +83,7 @@ class DrivenMachine(Machine):
             self._driver.close()
             self._driver.open(self._scale.to_device(self._home))
             self._may_be_on, self._untold = False, ""
-            self._confirm()
+            self._began = self._readings.confirm(self._driver, self._scale, self.time)
 
         with self._lock, self._blocking():
             if self.lifecycle is Lifecycle.ACTIVE:
@@ -188,6 +188,11 @@ class DrivenMachine(Machine):
         return "; ".join(words for words in (self._driver.notice, dropped) if words)
 
     @property
+    def misread(self) -> str:
+        """Which actuator is far outside its range."""
+        return self._readings.far_outside(self._axes) if self._homed else ""
+
+    @property
     def drives_may_be_on(self) -> str:
         """The warning that drives may be on."""
         return self._untold
@@ -238,10 +243,6 @@ class DrivenMachine(Machine):
         self._driver.set_output(name, value)
 
     # Inside
-
-    def _confirm(self) -> None:
-        self._began = time.monotonic()
-        self._readings.confirm(self._driver, self._scale, self.time, self._began)
 
     def _trade(self, targets: Array | None) -> Reading:
         reading = self._driver.exchange(targets)
@@ -308,10 +309,10 @@ class DrivenMachine(Machine):
         self._limiter.start(positions)
 
     def _engage(self) -> None:
-        self._confirm()
+        self._began = self._readings.confirm(self._driver, self._scale, self.time)
         positions = self._readings.last[1]
-        if self._homed:
-            self._readings.require_inside(self._axes)
+        if problem := self.misread:
+            raise DeviceError(problem)
         self._may_be_on = True
         self._driver.enable(self._scale.to_device(positions))
         if self._driver.unwanted():

@@ -188,6 +188,11 @@ class Machine(ABC):
         return self.lifecycle in (Lifecycle.INACTIVE, Lifecycle.ACTIVE)
 
     @property
+    def misread(self) -> str:
+        """Why a reading cannot be right, in words; the drives are not enabled there."""
+        return ""
+
+    @property
     def notice(self) -> str:
         """What is worth a warning now, in words; empty where nothing is."""
         return ""

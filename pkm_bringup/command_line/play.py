@@ -147,7 +147,7 @@ def _driven(
     gc.collect()
     with uncollected():  # from here to the end nothing takes longer than a period: drives take silence for a fault
         try:
-            if problem := loop.configure() or _problem_at(loop) or loop.enable():
+            if problem := loop.configure() or loop.enable():
                 raise PkmError(problem)
             _home(loop.machine, stopped)
             scheduling.request()
@@ -166,18 +166,6 @@ def _driven(
             scheduling.release()
             interruption.motion_ended()
             interruption.warning = loop.shut_down()
-
-
-def _problem_at(loop: ControlLoop) -> str:
-    """Why the motion cannot begin where the drives stand, which are off; empty where it can, or they do not tell."""
-    machine, positions = loop.machine, loop.machine.read().positions
-    problem = loop.follower.locator.problem_at(positions) if machine.readable else ""
-    if not problem:
-        return ""
-    home = loop.kinematics.inverse(loop.kinematics.home).actuated
-    rows = zip(machine.limits.names, machine.limits.length_units, positions, home, strict=True)
-    places = ", ".join(f"{name} at {at:.4g} {unit} (at home {there:.4g})" for name, unit, at, there in rows)
-    return f"{problem}. The drives stay off: {places}; is an `offset`, `sign` or `gear` in the machine's file wrong?"
 
 
 def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile, simulate: bool = False) -> ControlLoop:

@@ -110,10 +110,25 @@ class ControlLoop:
         return self.machine.fault
 
     def enable(self) -> str:
-        """Enable the drives; the platform is held at its pose."""
-        problem = self.machine.enable()
+        """Enable the drives; the platform is held at its pose. They stay off where they stand in another mode."""
+        problem = self._misplaced or self.machine.enable()
         self._tell_follower()
         return problem
+
+    @property
+    def _misplaced(self) -> str:
+        """Why real drives that are off stand where the platform could not be held; empty where nothing tells so."""
+        machine, positions = self.machine, self.machine.read().positions
+        if not (machine.real and machine.readable) or machine.lifecycle is not Lifecycle.INACTIVE or machine.misread:
+            return ""
+        problem = self.follower.locator.problem_at(positions, self.follower.check.mode)
+        if not problem:
+            return ""
+        home = self.kinematics.inverse(self.kinematics.home).actuated
+        rows = zip(self.limits.names, self.limits.length_units, positions, home, strict=True)
+        places = ", ".join(f"{name} at {at:.4g} {unit} (at home {there:.4g})" for name, unit, at, there in rows)
+        wrong = "is an `offset`, `sign` or `gear` in the machine's file wrong?"
+        return f"{problem}. The drives stay off: {places}; {wrong}"
 
     def disable(self, reason: str = "the drives were disabled") -> str:
         """Disable the drives; what moves ends at once. Returns a warning where a drive may still be on."""

@@ -195,10 +195,14 @@ class PlatformLocator:
         off = np.where(turning, np.remainder(off + np.pi, 2.0 * np.pi) - np.pi, off / k.characteristic_length)
         return not (np.abs(off) <= far).all()
 
-    def problem_at(self, positions: Array) -> str:
-        """Why no motion can begin at actuators (n_actuated,) of a platform that came there from home; empty: it can."""
-        observer = PlatformObserver(self._controller.kinematics)
-        if observer.observe(positions, np.zeros(len(positions))) is None:
+    def problem_at(self, positions: Array, mode: int) -> str:
+        """Why the platform cannot be held at actuators (n_actuated,); empty: it can. At first it comes from home."""
+        observer = self.observer
+        if self.heard == -math.inf:
+            observer = PlatformObserver(self._controller.kinematics)
+            observer.forget(mode)
+            observer.observe(positions, np.zeros(len(positions)))
+        if observer.reason:
             return observer.reason
         return OTHER_MODE if self.far_off(observer.pose, positions, FAR) else ""
 

@@ -5,21 +5,46 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.operator_interface import POSITION, Mode
 from pkm_control.robot_loop import make_controller
+from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_hardware.devices import SimulatedDevice, SimulatedDynamixels
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
+from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import FixedRateLoop
 
 from .benches import BENCHES, Bench, DynamixelBench
 
 RATE = 20.0  # Hz: two answers of 16 ms fit into a period
+
+
+class TwoArms(DynamixelBench):
+    """A five-bar, whose arms are at home at their drives' zeros."""
+
+    drives = 2
+
+    def make(self) -> Sequence[SimulatedDevice]:
+        self.bus = SimulatedDynamixels([1, 2])
+        return [self.bus]
+
+    @property
+    def kinematics(self) -> Kinematics:
+        return Kinematics(load_mechanism("five_bar"))
+
+    def file(self, keys: dict[str, str]) -> str:
+        home = self.kinematics.inverse(self.kinematics.home).actuated
+        arms = enumerate(zip(self.kinematics.actuated_names, home, strict=True), 1)
+        rows = [f"  {name}: {{id: {k}, offset: {at}}}\n" for k, (name, at) in arms]
+        head = f"machine: dynamixel\nport: {self.bus.port}\nbaud: 1000000\nrate: 100\nsilence: {keys['silence']}\n"
+        return f"{head}actuators:\n{''.join(rows)}"
 
 
 def position_loop(bench: Bench) -> ControlLoop:
@@ -78,10 +103,32 @@ def test_a_drive_far_outside_its_range_is_not_enabled(kind: str, tmp_path: Path)
         assert len(bench.on()) == bench.drives
 
 
+def test_drives_in_another_working_mode_stay_off_until_they_are_led_back(tmp_path: Path) -> None:
+    """As by wrong offsets: it is known before the torque goes on. They are followed while a hand leads them."""
+    with TwoArms(tmp_path, silence="2.0") as bench:
+        for k, by in enumerate((-3.0, 3.0)):
+            bench.stand(k, by)
+        loop = position_loop(bench)
+        bench.contact()
+        assert loop.configure() == ""
+        for periods in (0, 5):
+            for _ in range(periods):
+                loop.period()
+            assert "The drives stay off: left_arm at -0.68" in loop.enable()
+            assert not bench.on()
+        for left in np.linspace(3.0, 0.0, 200):
+            for k, by in enumerate((-left, left)):
+                bench.stand(k, by)
+            loop.period()
+        assert loop.enable() == ""
+        assert len(bench.on()) == bench.drives
+        loop.shut_down()
+
+
 def test_drives_a_little_outside_their_ranges_are_held_there(tmp_path: Path) -> None:
     with DynamixelBench(tmp_path, silence="2.0") as bench:
         for k in range(bench.drives):
-            bench.stand(k, 1.09 * (-1) ** k)
+            bench.stand(k, 1.09)
         loop = position_loop(bench)
         limits = bench.machine.limits
         bench.contact()
