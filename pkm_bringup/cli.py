@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pkm_runtime.local_services import asked_at_once
+
 COMMANDS = {  # word: module, and what it does
     "run": ("pkm_bringup.runner", "bring a robot to life over ROS: machine, kinematics, dynamics, controller, page"),
     "simulate": ("pkm_bringup.simulate_command", "the same in one process, without ROS"),
@@ -69,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # which `./pkm` holds back until here
+        if (status := asked_at_once(words)) is not None:
+            return status
         return int(command(words[0]).main([_as_value(word) for word in words[1:]]))
     except KeyboardInterrupt:  # of a command that is not in the middle of a motion, or has not begun
         print(f"\npkm {words[0]}: interrupted; nothing more is done", file=sys.stderr)

@@ -19,6 +19,7 @@ from pkm_control.operator_interface import Answer
 from pkm_description.command_options import WRONG
 from pkm_runtime.errors import PkmError, UsageError
 from pkm_runtime.json_text import json_text
+from pkm_runtime.local_services import AT_ONCE
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
 from pkm_runtime.scheduling import hurry, process_began
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pkm_client.ros.link import RosLink
 
 _WAITING = "waiting for the running robot"
-_STOPPING = ("stop", "estop", "disable", "pause")  # a process that hangs does not hear them
 _UNASKED = "nothing was asked of the robot, which goes on with what it does"
 _REST, _LOOK = 2.0, 0.02  # s: within which what was cancelled comes to rest, and between two looks whether it has
 TIMEOUT = "longest wait for the running robot [s]"
@@ -112,7 +112,7 @@ def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]
 def ask_service(word: str, given: argparse.Namespace, service: str) -> int:
     """Ask one service alone, which starts as soon as can be."""
 
-    waiting = f"{_WAITING}; if it moves, cut the power of its drives" if word in _STOPPING else _WAITING
+    waiting = f"{_WAITING}; if it moves, cut the power of its drives" if word in AT_ONCE else _WAITING
 
     def asked() -> str:
         hurry()
@@ -302,7 +302,7 @@ _ALL = (
         _jog_options,
         plans=True,
     ),
-    Verb("pause", "Halt the motion that runs on its path; 'pkm resume' goes on with it.", service="pause"),
+    Verb("pause", "Halt the motion that runs on its path; 'pkm resume' goes on with it.", service=AT_ONCE["pause"]),
     Verb(
         "resume",
         "Go on with the motion that was paused; after a jog, the platform first moves\nback to the path.",
@@ -311,13 +311,13 @@ _ALL = (
     Verb(
         "stop",
         "End the motion or the jog that runs by a deceleration on its way; the platform\nis held then.",
-        service="stop",
+        service=AT_ONCE["stop"],
     ),
     Verb(
         "estop",
         "Emergency stop: turn the drives of the running robot off at once. They stay off until\n"
         "`pkm reset` and `pkm enable`.",
-        service="hardware/emergency_stop",
+        service=AT_ONCE["estop"],
     ),
     Verb(
         "enable",
@@ -328,7 +328,7 @@ _ALL = (
         "disable",
         "Turn the drives of the running robot off. What moves ends at once, and brakes close;\n"
         "a machine without brakes sinks under its weight.",
-        service="hardware/disable",
+        service=AT_ONCE["disable"],
     ),
     Verb(
         "reset",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.polled import Unserved
 from pkm_interfaces.msg import LoopStatistics
+from pkm_runtime import local_services
 from pkm_runtime.fixed_rate import deviation_counts, statistics
 from pkm_runtime.scheduling import LoopScheduling
 
@@ -110,9 +112,49 @@ def loop_scheduling(node: Node, priority: int) -> LoopScheduling:
     return LoopScheduling(priority, node.get_logger().info)
 
 
+class LocalService:
+    """Answers `local_services` in a thread until `end`. OSError: another process does, or there are no such sockets."""
+
+    def __init__(self, service: str, answer: Callable[[], Any]) -> None:
+        self._answer = answer
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._line.bind(local_services.address(service))
+            self._line.listen()
+        except OSError:
+            self._line.close()
+            raise
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="local service", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop serving."""
+        self._ended.set()
+        self._line.shutdown(socket.SHUT_RDWR)
+        self._thread.join(2.0)
+        self._line.close()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                asking, _ = self._line.accept()
+                with asking:
+                    if local_services.is_trusted(asking):
+                        asking.settimeout(_AGAIN)
+                        asking.send(self._packet())
+            except OSError:  # who asked has gone, or there are too many open files
+                self._ended.wait(_AGAIN)
+
+    def _packet(self) -> bytes:
+        response = self._answer()
+        text: str = response.message
+        return (b"1" if response.success else b"0") + text.encode()[: local_services.LONGEST - 1]
+
+
 class RequestThread:
-    """Serves Trigger services and Empty topics until `end`, which must precede the node's destruction. `services` by
-    name: what answers, given request and response. `events` by topic: what any message does; it must not wait.
+    """Serves Trigger `services` (name: what answers, given request and response), also locally, and Empty topics
+    (`events`: what any message does; it must not wait) until `end`, which must precede the node's destruction.
     """
 
     def __init__(
@@ -131,6 +173,7 @@ class RequestThread:
             (node.create_subscription(Empty, topic, lambda _: None, topics.EVENTS, callback_group=group), act)
             for topic, act in (events or {}).items()
         ]
+        self._local = [self._locally(node.resolve_service_name(name), act) for name, act in services.items()]
         context = node.context.handle
         assert context is not None
         self._context, self._wake = context, rclpy_implementation.GuardCondition(context)
@@ -140,9 +183,18 @@ class RequestThread:
 
     def end(self) -> None:
         """Stop serving."""
+        for service in filter(None, self._local):
+            service.end()
         self._ended.set()
         self._wake.trigger_guard_condition()
         self._thread.join(2.0)
+
+    def _locally(self, service: str, answer: Callable[[Any, Any], Any]) -> LocalService | None:
+        try:
+            return LocalService(service, lambda: self._answered(answer, Trigger.Request()))
+        except OSError as error:
+            self._node.get_logger().info(f"'{service}' is asked for over ROS alone: {error}")
+            return None
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -185,16 +237,19 @@ class RequestThread:
             act()
 
     @staticmethod
-    def _serve(service: Any, answer: Callable[[Any, Any], Any]) -> None:
+    def _answered(answer: Callable[[Any, Any], Any], request: Any) -> Any:
+        response = Trigger.Response()
+        try:
+            response = answer(request, response)
+        except Exception as error:
+            response.success, response.message = False, f"{type(error).__name__}: {error}"
+        return response
+
+    def _serve(self, service: Any, answer: Callable[[Any, Any], Any]) -> None:
         """Answer pending requests; what was asked several times is done as often."""
         while True:
             with service.handle:
                 request, header = service.handle.service_take_request(Trigger.Request)
             if header is None:
                 return
-            response = Trigger.Response()
-            try:
-                response = answer(request, response)
-            except Exception as error:
-                response.success, response.message = False, f"{type(error).__name__}: {error}"
-            service.send_response(response, header)
+            service.send_response(self._answered(answer, request), header)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client's own node, and its requests: all that `pkm estop` takes, which waits for what is imported here."""
+"""A client's own node, and its requests: all that `pkm estop` imports where the robot runs on another computer."""
 
 from __future__ import annotations
 

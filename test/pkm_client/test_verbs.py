@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pkm_bringup.cli import main
+from pkm_hardware.machine import EMERGENCY_STOP
+from pkm_runtime import local_services
 
 from .conftest import running_nodes
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +97,76 @@ def test_no_robot(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
     words = said(capsys, "nobody", "stop", "--timeout", "0.3", code=1)
     assert words.startswith("pkm stop: no robot answers in namespace '/nobody' within 0.3 s")
+
+
+def test_what_stops_is_asked_through_a_socket_and_over_ros_alike(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+    program += "from pkm_runtime.local_services import asked_at_once\n"
+    program += f"print([asked_at_once([word, '--namespace', {name!r}]) for word in ('stop', 'pause', 'estop')])\n"
+    program += "print({'rclpy', 'socket', 'threading', 'typing'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True)
+    held, off, *rest = done.stdout.splitlines()
+    assert (held, rest) == ("nothing moved; the platform is held", ["[0, 1, 0]", "set()"])
+    assert done.stderr == "pkm pause: no motion runs\n"
+    over_ros = "--timeout", "60"  # with options, the socket is not asked
+    assert said(capsys, name, "estop", *over_ros) == f"{off}\n" == f"{EMERGENCY_STOP}\n"
+    assert said(capsys, name, "reset") == "the machine is inactive\n"
+    assert said(capsys, name, "enable") == "the machine is active\n"
+    off = said(capsys, name, "disable")
+    assert said(capsys, name, "disable", *over_ros) == off == "the machine is inactive\n"
+    assert said(capsys, name, "enable") == "the machine is active\n"
+
+
+def test_a_name_is_served_once_and_given_back() -> None:
+    node_parts = pytest.importorskip("pkm_bringup.nodes.node_parts", reason="there is no ROS")
+    service, asked = f"/named_{os.getpid()}/stop", []
+
+    def answer() -> SimpleNamespace:
+        asked.append(None)
+        return SimpleNamespace(success=True, message="é" * 40000)
+
+    words = ["stop", "--namespace", service.removesuffix("/stop")]
+    served = node_parts.LocalService(service, answer)
+    try:
+        with pytest.raises(OSError, match="in use"):
+            node_parts.LocalService(service, answer)
+        for _ in range(3):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gone:  # who asks may go at once
+                gone.connect(local_services.address(service))
+        assert local_services.asked_at_once(words) == 0
+        assert len(asked) == 4
+    finally:
+        served.end()
+    assert local_services.asked_at_once(words) is None
+    node_parts.LocalService(service, answer).end()
+
+
+STRANGER = "import os, socket, sys; os.setuid(65534); line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_a_stranger_is_not_answered() -> None:
+    node_parts = pytest.importorskip("pkm_bringup.nodes.node_parts", reason="there is no ROS")
+    service, asked = f"/strange_{os.getpid()}/stop", []
+    served = node_parts.LocalService(service, lambda: asked.append(None))
+    program = f"{STRANGER}line.connect('\\0' + sys.argv[1]); print(line.recv(9))"
+    try:
+        words = [sys.executable, "-S", "-c", program, local_services.address(service)[1:]]
+        assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "b''\n"
+    finally:
+        served.end()
+    assert not asked
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_a_stranger_is_not_believed() -> None:
+    namespace = f"/strange_{os.getpid()}"
+    program = f"{STRANGER}line.bind('\\0' + sys.argv[1]); line.listen(); print(flush=True); line.accept()[0].send(b'1')"
+    words = [sys.executable, "-S", "-c", program, local_services.address(f"{namespace}/stop")[1:]]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as stranger:
+        assert stranger.stdout is not None
+        assert stranger.stdout.readline() == "\n"
+        assert local_services.asked_at_once(["stop", "--namespace", namespace]) is None
 
 
 def test_an_emergency_stop_waits_for_no_import_that_it_does_not_need() -> None:
