@@ -32,13 +32,12 @@ from pkm_description.command_options import add_robot, write_files, write_output
 from pkm_description.load import load_model, xacro_arguments
 from pkm_description.mechanism import Array, Joint
 from pkm_description.tree_model import TreeModel
-from pkm_description.urdf.unit_slips import suspects
-from pkm_description.urdf.urdf_plus import parse, unread
+from pkm_description.urdf.urdf_plus import unread
 from pkm_description.urdf.xml_text import read_xml
 from pkm_dynamics.transmission.in_c import name_in_c, transmission_in_c
 from pkm_dynamics.transmission.transmission import MotorLine, Transmission
 from pkm_kinematics.status import Status
-from pkm_kinematics.verdicts import of_units
+from pkm_kinematics.verdicts import units_of_tree
 from pkm_runtime.codegen.c_code import harmless
 from pkm_runtime.errors import PkmError
 
@@ -538,11 +537,10 @@ def _write(given: argparse.Namespace, found: list[TransmissionRange], gains: Any
 
 def _warn(tree: TreeModel) -> None:
     """Print what nobody reads, and what `pkm check` warns of: numbers that look like degrees or millimetres."""
-    root = read_xml(tree.urdf, tree.source)
-    for note in (*unread(root), *(one for one in tree.notes if one.startswith("not read: <"))):
+    notes = unread(read_xml(tree.urdf, tree.source))
+    for note in (*notes, *(one for one in tree.notes if one.startswith("not read: <"))):
         print(f"pkm transmission: warning: {note}", file=sys.stderr)
-    found = suspects(parse(tree.urdf, tree.source, tree=True), root)
-    for one in of_units(found, sum(link.inertial.mass for link in tree.links)):
+    for one in units_of_tree(tree):
         print(f"pkm transmission: warning: {one.about}: {one.meaning}; {one.remedy}", file=sys.stderr)
 
 

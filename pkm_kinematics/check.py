@@ -52,6 +52,7 @@ from pkm_kinematics.verdicts import (
     of_misfits,
     of_singularity,
     of_units,
+    units_of_tree,
 )
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError, UsageError
@@ -108,7 +109,7 @@ def examine(
             progress("searching for working and assembly modes (--no-modes skips this)")
             _list_modes(report, kinematics)
     except DescriptionError as error:
-        report.clusters = _clusters(source, xacro_args or {})
+        report.clusters = _clusters(report, source, xacro_args or {})
         remedy = "use load_model and pkm transmission, or name one: --xacro-args platform:=BODY"
         alone = Verdict("warning", "platform", None, f"it is a tree, no robot with one platform: {error}", remedy)
         report.verdicts.append(alone if report.clusters else _refusal(error))
@@ -118,11 +119,13 @@ def examine(
     return report
 
 
-def _clusters(source: str, arguments: Mapping[str, str]) -> list[str]:
+def _clusters(report: Report, source: str, arguments: Mapping[str, str]) -> list[str]:
     """What a file is as a tree with clusters of loops, in lines; none where it is no such tree, or names a platform."""
     with contextlib.suppress(PkmError):
         tree = None if arguments.get("platform") else load_model(source, arguments)
         if tree is not None and tree.clusters and not tree.platform_link:
+            report.verdicts += [one for one in units_of_tree(tree) if one not in report.verdicts]
+            report.remarks += tree.notes
             return str(tree).splitlines()
     return []
 

@@ -13,7 +13,10 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.loops.mobility import WEAK_ADVICE, hold_advice
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect, Written
+from pkm_description.tree_model import TreeModel
+from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect, Written, suspects
+from pkm_description.urdf.urdf_plus import parse
+from pkm_description.urdf.xml_text import read_xml
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import listed
@@ -220,6 +223,12 @@ def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: 
         worst = max(alike, key=lambda one: abs(one.value))
         meaning = f"{_what(worst, mass)}{_others(alike, worst)}"
         yield Verdict("warning", worst.about, worst.value, meaning, _remedy(worst))
+
+
+def units_of_tree(tree: TreeModel) -> list[Verdict]:
+    """Warnings of `of_units` for a tree with clusters of loops."""
+    found = suspects(parse(tree.urdf, tree.source, tree=True), read_xml(tree.urdf, tree.source))
+    return list(of_units(found, sum(link.inertial.mass for link in tree.links)))
 
 
 def of_cosines(found: Sequence[Written]) -> Iterator[Verdict]:

@@ -44,6 +44,25 @@ def test_a_tree_with_clusters_of_loops_is_usable_as_such(capsys: pytest.CaptureF
     assert main([biped, "--xacro-args", "platform:=left_foot"]) == 1
 
 
+def test_of_a_tree_units_and_missing_masses_are_told() -> None:
+    link = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    joint = (
+        '<joint name="{0}" type="continuous"><parent link="{1}"/><child link="{2}"/><origin xyz="{3}"/>'
+        '<axis xyz="0 1 0"/></joint>'
+    )
+    chain = (("a", "base", "crank", "0 0 0"), ("b", "crank", "coupler", "0 0 200"), ("c", "base", "rocker", "400 0 0"))
+    end = '<{0} link="{1}"><origin xyz="{2}"/></{0}>'
+    ends = end.format("predecessor", "coupler", "400 0 100") + end.format("successor", "rocker", "0 0 300")
+    report = examine(
+        f'<robot name="r"><link name="base"/><link name="crank">{link}</link><link name="coupler"/>'
+        f'<link name="rocker">{link}</link>{"".join(joint.format(*one) for one in chain)}'
+        f'<loop name="pin" type="revolute">{ends}<axis xyz="0 1 0"/></loop></robot>'
+    )
+    assert report.usable
+    assert any("mm" in one.meaning for one in report.verdicts)
+    assert "no mass is stated: coupler" in report.remarks
+
+
 def test_the_verdict_and_warnings_come_first_in_twenty_lines() -> None:
     for name, warnings in (("delta", 0), ("gough_stewart", 1), ("h4", 0)):
         report = examine(name, modes=name == "delta")
