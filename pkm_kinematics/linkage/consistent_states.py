@@ -6,7 +6,7 @@ For simulators that reset many worlds and cannot close a loop themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -227,17 +227,24 @@ def consistent_states(
     return ConsistentStates(names, *result)
 
 
-def _drawn_linkages(tree: TreeModel, given: Mapping[str, Any], gpu: bool) -> list[Any]:
-    """A linkage per cluster, whose inputs are the joints with a range, else its independent ones."""
+def _drawn_linkages(tree: TreeModel, given: Collection[str], gpu: bool) -> list[Any]:
+    """A linkage per cluster, whose inputs are its given joints, else its independent ones."""
     asked = [tuple(name for name in given if name in one.joints) or one.independent for one in tree.clusters]
     return [_states(tree, names, one.actuators, gpu) for one, names in zip(tree.clusters, asked, strict=True)]
 
 
 def closed_states(
-    tree: TreeModel, position: Any, velocity: Any, acceleration: Any, *, gpu: bool = False
+    tree: TreeModel,
+    position: Any,
+    velocity: Any,
+    acceleration: Any,
+    *,
+    held: Collection[str] = (),
+    gpu: bool = False,
 ) -> ConsistentStates:
     """States (n, joints), in the order of `tree.joint_named`, what depends on others corrected; else NaN.
 
+    What stays are `held` joints, such as the motors, which must determine their cluster; else its `independent` ones.
     With `gpu` on a GPU, where arrays of CuPy, torch and JAX are read where they are, and the results stay.
     """
     names, library = tuple(tree.joint_named), _library(gpu)
@@ -248,11 +255,11 @@ def closed_states(
         rows = [as_rows(values, len(names), what)[0] for what, values in called.items()]
     if len({len(one) for one in rows}) > 1:
         raise ShapeError(f"positions, velocities and accelerations: {', '.join(str(len(one)) for one in rows)} rows")
+    tree.tied_to(held)  # refuses what is no joint
     given = library.stack(rows)
     n = given.shape[1]
     padded = np.resize(np.arange(n), -(-n // LANES) * LANES)
-    for one in tree.clusters:
-        part = _states(tree, one.independent, one.actuators, gpu)
+    for part in _drawn_linkages(tree, held, gpu):
         inputs, others = ([names.index(name) for name in some] for some in (part.linkage.inputs, part.system.dependent))
         columns = given[:, padded].swapaxes(1, 2)
         found, good = part.solve_from(part.halves(columns[0, others]), *columns[:, inputs])

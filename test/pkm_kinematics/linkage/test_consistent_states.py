@@ -17,7 +17,7 @@ from pkm_kinematics.linkage.consistent_states import closed_states, consistent_s
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import FARTHEST, cosine_and_sine
 from pkm_kinematics.status import Status
-from pkm_runtime.errors import UsageError
+from pkm_runtime.errors import PkmError, UsageError
 from test.pkm_dynamics.outlets.processor import needs_compiler, processor
 
 BIPED = Path(__file__).parents[2] / "pkm_description" / "biped.xml"
@@ -73,6 +73,20 @@ def test_drifted_states_are_closed_again(biped: TreeModel) -> None:
     np.testing.assert_allclose(found.position, states.position, atol=1e-12)
     np.testing.assert_allclose(found.velocity, states.velocity, atol=1e-11)
     np.testing.assert_allclose(found.acceleration, states.acceleration, atol=1e-10)
+
+
+def test_motors_that_are_held_stay_where_they_are(biped: TreeModel) -> None:
+    states = consistent_states(biped, 50)
+    motors = [name for one in biped.clusters for name in one.actuators]
+    stays = np.array([name in motors for name in states.names])
+    noise = np.random.default_rng(0).uniform(-1e-2, 1e-2, states.position.shape)
+    drifted = np.where(stays, states.position, states.position + noise)
+    found = closed_states(biped, drifted, states.velocity, states.acceleration, held=motors)
+    np.testing.assert_array_equal(found.position[:, stays], states.position[:, stays])
+    tied = [name in {n for one in biped.clusters for n in one.joints} for name in states.names]
+    np.testing.assert_allclose(found.position[:, tied], states.position[:, tied], atol=1e-10)
+    with pytest.raises(PkmError, match=r"nobody.*no such moving joint"):
+        closed_states(biped, drifted, states.velocity, states.acceleration, held=["nobody"])
 
 
 def test_ranges_beyond_folds_are_refused_or_drawn_again(biped: TreeModel) -> None:
