@@ -2,16 +2,16 @@
 """Our MJCF as others turn it into USD: `python -m bench.usd_judge mujoco_usd_converter [ROBOT...]`.
 
 The converter (`pip install mujoco-usd-converter`, in an environment of its own) makes USD of a robot's MJCF, without
-our remark; both are read, and efforts compared at home as MuJoCo draws it.
+our remark and drawn at home, since its USD says no positions; both are read, and efforts compared there.
 """
 
 from __future__ import annotations
 
-import re
 import subprocess
 import tempfile
 from pathlib import Path
 
+import mujoco
 import numpy as np
 
 from bench.timing import words
@@ -20,11 +20,30 @@ from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_dynamics import Dynamics
 
 
+def drawn_at_home(text: str) -> str:
+    """MJCF whose bodies stand at zero as its keyframe wants them, without keyframe and remarks."""
+    spec = mujoco.MjSpec.from_string(text)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    mujoco.mj_kinematics(model, data)
+    for body in spec.bodies[1:]:
+        parent = body.parent.id
+        back, position, turn = np.empty(4), np.empty(3), np.empty(4)
+        mujoco.mju_negQuat(back, data.xquat[parent])
+        mujoco.mju_rotVecQuat(position, data.xpos[body.id] - data.xpos[parent], back)
+        mujoco.mju_mulQuat(turn, back, data.xquat[body.id])
+        body.pos, body.quat = position, turn
+    for one in (*spec.keys, *spec.texts, *spec.numerics):
+        spec.delete(one)
+    return str(spec.to_xml())
+
+
 def error(converter: str, name: str) -> float:
     """Largest difference of efforts, relative to the largest."""
     mechanism = load_mechanism(name)
     given = {"platform": mechanism.platform_link, "base": mechanism.base_link}
-    text = re.sub("<(custom|keyframe)>.*?</\\1>", "", export_mjcf(mechanism), flags=re.DOTALL)
+    text = drawn_at_home(export_mjcf(mechanism))
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / f"{name}.xml"
         source.write_text(text)
