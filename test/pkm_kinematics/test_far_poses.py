@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pkm_description import load_mechanism
@@ -80,7 +80,7 @@ MAGNITUDES = st.floats(-3.0, 308.0).map(lambda power: 10.0**power)
 SIGNS = st.sampled_from((-1.0, 1.0))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)  # kernels
 @given(st.sampled_from(("delta", "orthoglide", "tripod_3prs", "gough_stewart", "agile_eye", "h4")), st.data())
 def test_any_numbers_get_a_status(name: str, data: st.DataObject) -> None:
     kinematics = robot(name)
