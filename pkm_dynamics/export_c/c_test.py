@@ -20,10 +20,12 @@ from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 STATES = 1000
 NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward kinematics begins
 # Bound on the error over the largest number of an answer, for doubles and floats. Where the condition of what is solved
-# (of the limbs twice, as rates and accelerations do, and of the drives, or of what limbs hold, which a twist and the
-# acceleration that it imposes solve for) is above WELL: so many roundings times that.
+# is above WELL: so many roundings times that. It is that of the limbs twice, as a joint's position and its rates solve
+# for it, once more for accelerations, which the rates enter; and of the drives, or of what limbs hold, which a twist
+# and the acceleration that it imposes solve for.
 DOUBLE, SINGLE, WELL, ROUNDINGS = 1e-12, 1e-4, 20.0, 200.0
 MEANINGLESS = 0.1  # bound from which on a state is left out
+ACCELERATED = ("inverse_dynamics", "direct_dynamics")  # functions with accelerations of the limbs
 DRIVES = ("forward", "inverse_dynamics", "gravity", "margins")  # functions that solve for the drives
 
 
@@ -48,7 +50,7 @@ class States(NamedTuple):
         hold = self.given["hold"][:, 0]
         last = drives if name in DRIVES else hold**2 if name == "direct_dynamics" else 1.0
         with np.errstate(divide="ignore"):
-            condition = 1.0 / (limbs**2 * last)
+            condition = 1.0 / (limbs ** (3 if name in ACCELERATED else 2) * last)
         bar, eps = (SINGLE, np.finfo(np.float32).eps) if single else (DOUBLE, np.finfo(float).eps)
         bound = np.where(condition <= WELL, bar, np.maximum(bar, ROUNDINGS * eps * condition))
         return np.where(bound < MEANINGLESS, bound, np.inf)
@@ -132,7 +134,9 @@ def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator
     q = known.q[:, kinematics.engine.actuated_column]
     yield "drives", q, np.where(closed, 0, known.status)
     path = kinematics.forward(q, near=given["near"])
-    again = kinematics.forward(q, near=path.pose).pose  # it stops at some 1e-12; a step from there leaves rounding
+    again = kinematics.forward(
+        q, near=path.pose
+    ).pose  # it ends where little is left; a step from there leaves rounding
     pose = np.where(np.isfinite(again), again, path.pose)
     yield "forward", pose, np.where(path.status == Status.JOINT_LIMIT, 0, path.status)
 
@@ -154,7 +158,7 @@ TEST = """\
 #define EPSILON {epsilon}
 
 static const char *const names[FUNCTIONS] = {{{names}}};
-static const int solves_drives[FUNCTIONS] = {{{drives_solved}}};
+static const int solves_drives[FUNCTIONS] = {{{drives_solved}}}, accelerates[FUNCTIONS] = {{{accelerated}}};
 /* Status of each function, and the working mode. */
 static const int expected[STATES][FUNCTIONS + 1] = {{
 {codes}
@@ -175,12 +179,23 @@ static {real} *actuated_of(int i, const {real} joints[], {real} actuated[])
     return actuated;
 }}
 
+/* The pose at which nothing is left to correct: the forward kinematics ends where little is, and goes on from there. */
+static int settled_forward(const {real} actuated[], const {real} near[7], {real} pose[7])
+{{
+    {real} first[7];
+    const int status = {name}_forward(actuated, near, first);
+    for (int k = 0; k < 7; k++)
+        pose[k] = first[k];
+    return status == PKM_OK ? {name}_forward(actuated, first, pose) : status;
+}}
+
 static void compare(int f, int i, int status, const {real} found[], const {real} wanted[], int n, {real} least)
 {{
     const {real} *margins = states[i] + {margins};
     const double hold = (double)states[i][{hold}], limbs = (double)margins[0];
     const double last = solves_drives[f] ? (double)margins[1] : f == {direct} ? hold * hold : 1.0;
-    const double divisor = limbs * limbs * last, smallest = ROUNDINGS * EPSILON / MEANINGLESS;
+    const double divisor = limbs * limbs * (accelerates[f] ? limbs : 1.0) * last;
+    const double smallest = ROUNDINGS * EPSILON / MEANINGLESS;
     double top = (double)least, off = 0.0;
     if (status != expected[i][f] && expected[i][f] == PKM_OK) {{
         if (status == PKM_SINGULAR && !(divisor > smallest)) {{
@@ -301,7 +316,8 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
             arguments = arguments.replace(f"s + {part.upper()}", f"s + {places[part]}")
         arguments = arguments.replace("answer", f"s + {places['inverse']}")
         least = f"{states.least(what)!r}{f}"
-        calls.append(f"        compare({k}, i, {name}_{what}({arguments}), found, s + {places[what]}, {n}, {least});")
+        function = "settled_forward" if what == "forward" else f"{name}_{what}"
+        calls.append(f"        compare({k}, i, {function}({arguments}), found, s + {places[what]}, {n}, {least});")
         widths.append(n)
     picked = "\n".join(
         f"    actuated[{a}] = known ? joints[{column}] : ({real})NAN;" for a, column in enumerate(actuated)
@@ -318,6 +334,7 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         meaningless=MEANINGLESS,
         epsilon="(double)FLT_EPSILON" if single else "DBL_EPSILON",
         drives_solved=", ".join(str(int(what in DRIVES)) for what in CALLS),
+        accelerated=", ".join(str(int(what in ACCELERATED)) for what in CALLS),
         margins=places["margins"],
         hold=places["hold"],
         direct=list(CALLS).index("direct_dynamics"),

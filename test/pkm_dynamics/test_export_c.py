@@ -18,7 +18,7 @@ from pkm_description import load_mechanism
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
-from pkm_dynamics.export_c.c_test import CALLS, PARTS, states_of
+from pkm_dynamics.export_c.c_test import CALLS, DOUBLE, PARTS, states_of
 from pkm_dynamics.export_c.headers import PROTOTYPES
 from pkm_dynamics.export_c.machines import arduino_library
 from pkm_dynamics.export_c.recorded_function import ExportError
@@ -127,14 +127,17 @@ def compare_with_python(library: Library, n: int) -> None:
     for name in CALLS:
         expected, codes = states.answers[name], states.status[name]
         found, status = np.full(expected.shape, 7.0), np.zeros(n, dtype=np.int64)
-        actuated = np.empty(m)
+        actuated, first = np.empty(m), found.copy()
         inputs = {
             "inverse_dynamics": ("pose", "twist", "acceleration"),
             "direct_dynamics": ("pose", "twist", "effort"),
         }.get(name, ("pose",))
         for i in range(n):
             if name == "forward":
-                status[i] = library.call(name, drives[i], given["near"][i], found[i])
+                status[i] = library.call(name, drives[i], given["near"][i], first[i])
+                found[i] = first[i]
+                if status[i] == 0:  # it ends where little is left to correct, and goes on from there
+                    status[i] = library.call(name, drives[i], first[i], found[i])
                 continue
             out = (actuated, found[i]) if name == "inverse" else (found[i],)
             status[i] = library.call(name, *(given[what][i] for what in inputs), int(states.mode[i]), *out)
@@ -147,7 +150,10 @@ def compare_with_python(library: Library, n: int) -> None:
             assert way.mean() < (0.1 if k.engine.iterated else 0.02)
             known &= codes == 0
         if name == "forward":
-            found[:, 3:] *= np.where((found[:, 3:] * expected[:, 3:]).sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
+            for pose in (found, first):
+                pose[:, 3:] *= np.where((pose[:, 3:] * expected[:, 3:]).sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
+            well = known & (states.bound(name) <= DOUBLE)
+            assert np.abs(first - expected)[well].max() < 1e-10  # as foretold: 1e-13 of the size, seldom 100 times that
         else:
             np.testing.assert_array_equal(status[~refused], codes[~refused], err_msg=name)
         top = np.abs(np.nan_to_num(expected)).max(axis=1, keepdims=True)
