@@ -17,7 +17,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_calibration.estimation import Estimate, estimate
+from pkm_calibration.estimation import ContradictionError, Estimate, estimate, one_more, second_cluster
 from pkm_calibration.measured_robot import MeasuredRobot
 from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
 from pkm_calibration.measuring_frame import EXPECTED, check_sensors, measuring_frame
@@ -39,6 +39,13 @@ VALIDATED = 10  # of which some are kept aside
 USUAL = 12  # times that residuals are asked for
 ENOUGH = 1.5  # numbers a parameter
 FEWEST = 6  # numbers, beside those that drives read
+APART = 6.0  # standard deviations between two groups of rows: an instrument was moved
+TOGETHER, COMPANY = 0.1, 5  # share of the rows, and rows, that are no few wrong ones
+LENGTHENED, SURELY = 1e-3, 5.0  # share, and standard deviations, from which an instrument's scale is named
+AROUND, PLACES = 0.3, 60  # of the robot's size, or rad, and how many poses: where else it may go
+FURTHER, LOST = 6.0, 20.0  # times the error at the measured poses, elsewhere: told, and refused
+BLURRED = 0.8  # of the expected error of a parameter: what is not seen leaves more
+LISTED = 8  # parameters in a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +55,9 @@ class Calibration:
     `parameters` are those estimated, `estimate` has values, intervals, outliers and what was not seen, in their order.
     Errors by kind of measurement [m, rad], root mean square: `before` with the drawing, `after` with the corrections,
     `kept` on rows that were not used. `frame` (4, 4) is the measuring frame in the base frame; `notes` say what was
-    noticed, `refused` why the answer is not to be used. `arrows` are the measured points (n, 3) in the base frame, and
-    by how much the drawing and the corrected robot miss them (n, 3).
+    noticed, `refused` why the answer is not to be used. `hidden` are parameters that other poses would show.
+    `arrows` are the measured points (n, 3) in the base frame, and by how much the drawing and the corrected robot miss
+    them (n, 3).
     """
 
     mechanism: Mechanism
@@ -63,6 +71,7 @@ class Calibration:
     frame: Array
     notes: tuple[str, ...]
     refused: tuple[str, ...]
+    hidden: tuple[str, ...]
     arrows: tuple[Array, Array, Array]
 
     @property
@@ -129,7 +138,11 @@ def calibrate(
     none = np.zeros_like(parameters.model.displacements)
     chosen = _chosen(parameters, fit, only)
     _check_determined(fit, chosen)
-    found, total, states = _estimated(parameters, fit, chosen, told)
+    try:
+        found, total, states = _estimated(parameters, fit, chosen, told)
+    except ContradictionError as error:
+        causes, _ = _causes(part(np.arange(len(measured))), none, chosen, np.zeros(len(chosen)))
+        raise ContradictionError("; ".join([str(error), *causes])) from error
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
     before, after = _by_kind(part(used), none, fit.nominal, trusted), _by_kind(fit, total, states, trusted)
     frame = fit.frame
@@ -141,10 +154,17 @@ def calibrate(
     )
     whole = part(np.arange(len(measured)))
     arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))
-    refused = tuple(_refusals(mechanism, found, measured, before, judged or after))
+    refused = _refusals(mechanism, found, measured, before, judged or after)
+    causes, moved = _causes(whole, total, chosen, found.values, found.outliers)
+    hidden, narrow, lost = _spread(fit, only, found.noise)
+    spoilt = np.isin(moved, measured.lines[used]) & ~np.isin(moved, list(found.outliers))
+    refused += causes if refused or spoilt.any() else []
+    (refused if lost else notes).extend([narrow] if narrow and not causes else [])
+    notes += [] if refused else [f"WARNING: {cause}" for cause in causes]
     return Calibration(
-        mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), refused, arrows
-    )
+        mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), tuple(refused),
+        tuple(hidden), arrows,
+    )  # fmt: skip
 
 
 def _judged(judge: MeasuredRobot, total: Array, noise: float, notes: list[str]) -> dict[str, float]:
@@ -206,7 +226,8 @@ def _estimated(
         return parameters.displacements(dict(zip(names[:k], values[:k].tolist(), strict=True)))
 
     def residuals(values: Array) -> tuple[Array, Array]:
-        told(f"{min(99, 100 * next(steps) // USUAL)} % done")
+        done = next(steps)
+        told(f"{100 * done // USUAL} % done" if done < USUAL else "more steps than usual")
         if moves:
             fit.frame = transform(values[k : k + 3], rotation_from_vector(values[k + 3 :])) @ first
         for start in (walk["start"], fit.nominal):  # the last that were tried may be far off
@@ -252,6 +273,97 @@ def _refusals(
     if worse:
         reasons.append(f"the corrected robot predicts {' and '.join(worse)} worse than the drawing does")
     return reasons
+
+
+def _causes(
+    whole: MeasuredRobot, total: Array, chosen: Sequence[GeometricParameter], values: Array,
+    outliers: Sequence[int] = (),
+) -> tuple[list[str], NDArray[np.int64]]:  # fmt: skip
+    """What of the instrument would explain measurements, in words: that it was moved, with the lines, or its scale."""
+    measured, k = whole.measured, len(chosen)
+    r, J, _ = whole.residuals(total, chosen, whole.nominal, True)
+    moves = np.isin(whole.kinds, ("x", "y", "z"))
+    if not np.isfinite(r).all() or not moves.any():
+        return [], measured.lines[:0]
+    scales = np.array([EXPECTED[one.unit] for one in chosen])
+    J, by_frame = J[:, :k] * scales, J[:, k:]
+    frame = by_frame if not np.array_equal(whole.frame, np.eye(4)) else by_frame[:, :0]  # which was estimated
+    wrong = np.isin(measured.lines, list(outliers))
+    side, shift, apart = second_cluster(r, np.hstack([J, frame]), by_frame[:, :3], whole.groups, wrong)
+    if apart > APART and side.sum() >= max(COMPANY, TOGETHER * len(side)):
+        return [_moved(measured, side, shift)], measured.lines[side]
+    if whole.redundant:
+        return [], measured.lines[:0]
+    longer = np.zeros(len(r))
+    for axis, name in enumerate("xyz"):
+        at = whole.kinds == name
+        longer[at] = measured.position[whole.rows[at], axis] / whole.sigma[at]
+    if frame.size:
+        Q = np.linalg.qr(frame)[0]
+        r, J, longer = (one - Q @ (Q.T @ one) for one in (r, J, longer))
+    share, sure = one_more(r, J, values / scales, longer)
+    if abs(share) < LENGTHENED or sure < SURELY:
+        return [], measured.lines[:0]
+    return [
+        f"positions {100.0 * abs(share):.2g} % too {'long' if share > 0.0 else 'short'} would explain corrections that "
+        "all point one way: check the scale of the instrument"
+    ], measured.lines[:0]
+
+
+def _moved(measured: Measurements, side: NDArray[np.bool_], shift: Array) -> str:
+    """That rows on a side lie beside the others by a shift [m], in words."""
+    at = np.flatnonzero(side)
+    first, last = measured.lines[at[0]], measured.lines[at[-1]]
+    where = "line " + ", ".join(map(str, measured.lines[at]))
+    if at[-1] - at[0] + 1 == len(at):
+        where = f"lines {first} to {last}"
+    by = ", ".join(f"{1e3 * one:.3g}" for one in shift)
+    return (
+        f"{len(at)} of {len(side)} rows lie beside the others by ({by}) mm: was the instrument moved? Measure again, "
+        f"or leave out {where}"
+    )
+
+
+def _spread(fit: MeasuredRobot, only: Sequence[str], noise: float) -> tuple[list[str], str, bool]:
+    """Parameters that other poses would show; what these leave open elsewhere, in words; whether that is too much.
+
+    Of the platform's position, in the coordinates that were measured, with the drives held: its errors at poses around
+    home and at the measured ones, by what is known of the parameters and what is expected of the others.
+    """
+    parameters, model = fit.parameters, fit.parameters.model
+    axes = [axis for axis, name in enumerate("xyz") if (fit.kinds == name).any()]
+    if fit.redundant or not axes:
+        return [], "", False
+    none, names = np.zeros_like(model.displacements), [one.name for one in parameters.all]
+    model.displace(none)
+    twists = parameters.sensitivity(model.random_states(PLACES, AROUND), parameters.all)[1][:, axes]
+    there = twists[np.isfinite(twists).all(axis=(1, 2))].reshape(-1, len(names))
+    if only:
+        there = there * [any(fnmatch.fnmatchcase(name, pattern) for pattern in only) for name in names]
+    if not there.any():
+        return [], "", False
+    shown = parameters.identifiable(there / model.length)
+    scales = np.array([EXPECTED[one.unit] for one in shown])
+    J = fit.residuals(none, shown, fit.nominal)[1] * scales
+    known = np.linalg.inv(J.T @ J / noise**2 + np.eye(len(shown)))
+    positions = np.isin(fit.kinds, ("x", "y", "z"))
+    at = (J[positions] * fit.sigma[positions, None], there[:, [names.index(one.name) for one in shown]] * scales)
+    here, elsewhere = (float(np.sqrt(np.median(np.einsum("ij,jk,ik->i", one, known, one)))) for one in at)
+    blurred = np.diag(known) > BLURRED**2
+    hidden = [one.name for one, lost in zip(shown, blurred, strict=True) if lost]
+    if not hidden or elsewhere < FURTHER * here:
+        return [], "", False
+    more = f" and {len(hidden) - LISTED} more" if len(hidden) > LISTED else ""
+    lost = elsewhere > LOST * here
+    return (
+        hidden,
+        (
+            f"{'' if lost else 'WARNING: '}the poses do not spread over the workspace: elsewhere the position is known "
+            f"to {1e3 * elsewhere:.2g} mm, at these poses to {1e3 * here:.2g} mm (one standard deviation); they do not "
+            f"show {', '.join(hidden[:LISTED])}{more}; measure at the poses of --plan"
+        ),
+        lost,
+    )
 
 
 def _chosen(parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[str]) -> tuple[GeometricParameter, ...]:

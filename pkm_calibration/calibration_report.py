@@ -155,7 +155,7 @@ def as_numbers(found: Calibration) -> dict[str, Any]:
         "interval95": interval,
         "units": {one.name: one.unit for one in found.parameters},
         "rank": e.rank,
-        "unidentified": list(e.unidentified),
+        "unidentified": [*e.unidentified, *(name for name in found.hidden if name not in e.unidentified)],
         "unseen": list(e.unseen),
         "outliers": [f"line {line}" for line in e.outliers],
         "noise": e.noise,

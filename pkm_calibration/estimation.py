@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,9 @@ WORST = 0.6  # of the largest residual: what is left out together with it
 LEAST_NOISE = 1e-3  # of the standard deviations that are assumed: exact numbers have that of rounding
 BEYOND = 30.0  # standard deviations, in the median, that nothing explains
 MOST = 0.3  # of all groups, as outliers
+TURNS = 12  # at most, until groups are divided, or two noises known
+CUTS = 60  # between which runs of groups are tried
+LEAST_SIZE = 0.5  # of expected errors, that machines have
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +279,80 @@ class _Fit:
             freedoms=freedoms,
             residuals=self.r,
         )
+
+
+def second_cluster(
+    r: Array, J: Array, shifts: Array, groups: NDArray[np.int64], first: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], Array, float]:
+    """The groups (n,) that lie beside the others by one shift (3,), and by how many standard deviations.
+
+    Residuals r (m,) over their deviations have derivatives J (m, k) by parameters in expected errors, and `shifts`
+    (m, 3) by what a group may be moved by. Groups are divided by turns, from the run of them that a shift explains best
+    and from `first` (n,): parameters and shift are fitted, then each group goes to the side that it is nearer to.
+    """
+    U, s, _ = np.linalg.svd(J, full_matrices=False)
+    U = U[:, s > UNSEEN]
+    ways = [way for way in (_best_run(r, U, shifts, groups), first) if way.any() and not way.all()]
+    found: tuple[NDArray[np.bool_], Array, float] = np.zeros(len(first), dtype=bool), np.zeros(3), 0.0
+    for side in ways:
+        for _ in range(TURNS):
+            there = side[groups]
+            A = np.hstack([U, shifts * there[:, None]])
+            x = np.linalg.lstsq(A, r, rcond=1e-9)[0]
+            left, moved = r - U @ x[:-3], shifts @ x[-3:]
+            near, far = (np.bincount(groups, one**2, len(side)) for one in (left, left - moved))
+            if np.array_equal(far < near, side):
+                break
+            side = far < near
+        rest = np.where(there, left - moved, left)
+        noise = 1.4826 * float(np.median(np.abs(rest))) * np.sqrt(len(r) / max(1, len(r) - A.shape[1]))
+        apart = float(np.sqrt(np.mean(np.sort(np.bincount(groups, moved**2) / np.bincount(groups))[len(side) // 2 :])))
+        if apart > found[2] * noise:
+            found = side, x[-3:], apart / max(noise, LEAST_NOISE)
+    side, shift, apart = found
+    return (side, shift, apart) if side.mean() <= 0.5 else (~side, -shift, apart)
+
+
+def _best_run(r: Array, U: Array, shifts: Array, groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The run of groups (n,) whose common shift lessens residuals r across U the most."""
+    n = int(groups.max()) + 1
+    cuts = np.unique(np.linspace(0, n, min(n, CUTS) + 1).round().astype(np.int64))
+    across = r - U @ (U.T @ r)
+    parts = [(groups >= a) & (groups < b) for a, b in pairwise(cuts)]
+    g, G, B = (
+        np.cumsum([np.zeros_like(one[0]), *one], axis=0)
+        for one in (
+            [shifts[there].T @ across[there] for there in parts],
+            [U[there].T @ shifts[there] for there in parts],
+            [shifts[there].T @ shifts[there] for there in parts],
+        )
+    )
+    best, run = 0.0, np.zeros(n, dtype=bool)
+    for i, j in combinations(range(len(cuts)), 2):
+        by, along = g[j] - g[i], G[j] - G[i]
+        gain = float(by @ np.linalg.pinv(B[j] - B[i] - along.T @ along, rcond=1e-6, hermitian=True) @ by)
+        if gain > best and j - i < len(cuts) - 1:
+            best, run = gain, (np.arange(n) >= cuts[i]) & (np.arange(n) < cuts[j])
+    return run
+
+
+def one_more(r: Array, J: Array, values: Array, by: Array) -> tuple[float, float]:
+    """A further unknown with derivative `by` (m,): its value, and how many standard deviations that is from 0.
+
+    Parameters were estimated as `values` (k,), and may be off by as much as they are then off in the mean: what many
+    of them would have to be off by together, for this unknown, counts against them.
+    """
+    size, noise, k = 1.0, 1.0, len(values)
+    zeros = np.zeros((k, 1))
+    for _ in range(TURNS):
+        A = np.vstack([np.hstack([J, by[:, None]]) / noise, np.hstack([np.eye(k), zeros]) / size])
+        b = np.concatenate([-r / noise, -values / size])
+        x = np.linalg.lstsq(A, b, rcond=None)[0]
+        left = r + J @ x[:-1] + by * x[-1]
+        noise = max(float(np.sqrt(np.sum(left**2) / max(1, len(r) - min(k, len(r) - 1)))), LEAST_NOISE)
+        size = max(float(np.sqrt(np.mean((values + x[:-1]) ** 2))), LEAST_SIZE)
+    inverse = np.linalg.pinv(A.T @ A, hermitian=True)[-1, -1]
+    return float(x[-1]), float(abs(x[-1]) / np.sqrt(max(inverse, 1e-300)))
 
 
 def _simple(hidden: Array) -> Array:

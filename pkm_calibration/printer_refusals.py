@@ -26,7 +26,8 @@ EXPLAINED = 0.05  # of what measurements miss by: what is left where such a fact
 SHORTEST, LONGEST = -0.8, 4.0  # such shares that a wrong setting makes
 SHOWN = 50.0  # percent of steps' length: with more, measurements do not see it
 LONGER = 0.02  # share by which all distances may be off
-ODDS = 1e3  # above which distances, or the order of towers, are said to be wrong
+STEPWISE = 0.05  # share by which the length of a step may be off
+ODDS = 1e3  # above which distances, steps, or the order of towers are said to be wrong
 STEPPED = 1e-4  # chance, below which the length of a step is said to be wrong
 LINE = 0.03  # width of points over their length: these lie on a line
 OUTER = 6  # distances from the centre come before those along the rim
@@ -155,7 +156,10 @@ def wrong_step(fit: PrinterFit, used: NDArray[np.bool_], width: Array) -> str:
     chance = float(scipy.special.fdtrc(1, spare, max(without - left, 0.0) / max(left / spare, 1e-300)))
     if chance > STEPPED or abs(share) < 0.2 or left > 9.0 * spare:
         return ""
-    return _steps_in_words(fit, share)
+    free, none = freedoms(fit)[0], np.zeros(len(used))  # rods that are off, as expected of them, may explain as much
+    step = STEPWISE * np.eye(k + 1)[:, k:]
+    sums = [_left(fit, T, used, none)[0] for T in (free, np.hstack([free, step]))]
+    return _steps_in_words(fit, share) if used.sum() * np.log(sums[0] / sums[1]) > 2.0 * np.log(ODDS) else ""
 
 
 def wrong_distances(fit: PrinterFit, used: NDArray[np.bool_]) -> str:

@@ -21,9 +21,10 @@ class TimeLeft:
 
     def __init__(self, now: float) -> None:
         self._part, self._began, self._before = "", now, 0.0
+        self._done, self._moved = -1.0, now
 
     def in_words(self, words: str, now: float) -> str:
-        """Of words that end in a share, as `12 % done`, at a time [s]; nothing while too little is done."""
+        """Of words that end in a share, as `12 % done`, at a time [s]; nothing of too little, or of one that stands."""
         share = _SHARE.search(words)
         if share is None:
             return ""
@@ -31,8 +32,11 @@ class TimeLeft:
         if part != self._part:
             self._began, self._before = (now, done) if self._part else (self._began, 0.0)
             self._part = part
+        if done != self._done:
+            self._done, self._moved = done, now
         since = done - self._before
-        return f", about {(now - self._began) * (100.0 - done) / since:.0f} s left" if since > _LEAST else ""
+        left = (now - self._began) * (100.0 - done) / max(since, 1.0)
+        return f", about {left:.0f} s left" if since > _LEAST and now - self._moved < max(left, _AGAIN_AFTER) else ""
 
 
 @contextlib.contextmanager

@@ -168,6 +168,7 @@ def test_what_takes_long_says_so(monkeypatch, capfd) -> None:
     # the next part has a clock of its own, from where it was first seen
     assert left.in_words("for others, about 10% done", 100.0) == ""
     assert left.in_words("for others, about 40% done", 106.0) == ", about 12 s left"
+    assert left.in_words("for others, about 40% done", 126.0) == ""  # it stands longer than was foretold
 
 
 def test_a_compiler_that_fails_of_the_interruption_is_no_failure_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

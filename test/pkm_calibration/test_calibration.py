@@ -19,7 +19,7 @@ from bench.calibrations import ROBOTS, calibrated, table_row
 from pkm_analysis.drawing.sheet import sheet
 from pkm_calibration import calibrate_command
 from pkm_calibration.calibration import _refusals, calibrate
-from pkm_calibration.calibration_report import _on_robot
+from pkm_calibration.calibration_report import _on_robot, as_numbers
 from pkm_calibration.estimation import ContradictionError
 from pkm_calibration.measured_robot import MeasuredRobot
 from pkm_calibration.measurements import MeasurementError, parse_measurements
@@ -404,6 +404,40 @@ def test_a_result_that_no_pose_validates_warns() -> None:
     mechanism, _, good = measured("delta", n=12)
     assert any("nothing validates" in note for note in calibrate(mechanism, good.rows(np.arange(9))).notes)
     assert not any("nothing validates" in note for note in calibrate(mechanism, good).notes)
+
+
+@pytest.mark.by_day("later")
+@pytest.mark.parametrize("rows", ["later", "scattered"])
+def test_an_instrument_that_was_moved_is_named(rows: str) -> None:
+    """25 of 60 rows by 3 mm: refused where they spoil the answer, and told where they were left out."""
+    mechanism, _, measurements = measured("delta", n=60, seed=1, attitude=False, known=False)
+    moved = np.arange(35, 60) if rows == "later" else np.random.default_rng(0).permutation(60)[:25]
+    position = measurements.position.copy()
+    position[moved] += 3e-3 * np.array([0.6, 0.5, 0.62])
+    found = calibrate(mechanism, replace(measurements, position=position))
+    (told,) = [text for text in (*found.refused, *found.notes) if "was the instrument moved?" in text]
+    assert "25 of 60 rows lie beside the others by (1.8, 1.5" in told
+    assert bool(found.refused) == (rows == "later")
+
+
+def test_the_wrong_scale_of_an_instrument_is_named_where_rods_would_take_it_up() -> None:
+    mechanism, _, clean = measured("delta", n=60, seed=1, attitude=False, known=False)
+    longer = calibrate(mechanism, replace(clean, position=1.01 * clean.position))
+    assert any("positions 1 % too long would explain" in note for note in longer.notes)
+    assert not any("WARNING" in note for note in calibrate(mechanism, clean).notes)
+
+
+@pytest.mark.parametrize(("reach", "refused"), [(0.002, True), (0.03, False)])
+def test_poses_at_one_place_are_refused_or_warned(reach: float, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    everywhere = GraphModel.random_states
+    with monkeypatch.context() as near:
+        near.setattr(GraphModel, "random_states", lambda model, n, _=reach, seed=0: everywhere(model, n, reach, seed))
+        mechanism, _, measurements = measured("delta", n=40, seed=1, attitude=False, known=False)
+    found = calibrate(mechanism, measurements)
+    assert any("do not spread" in text for text in (found.refused if refused else found.notes))
+    assert bool(found.refused) == refused
+    assert len(found.hidden) > 20
+    assert set(found.hidden) <= set(as_numbers(found)["unidentified"])
 
 
 def test_rows_that_repeat_others_are_left_out_and_said() -> None:

@@ -93,6 +93,11 @@ def test_what_a_wrong_gear_contradicts_is_told_as_that(gear: str, says: str, tmp
     assert not any("PILLAR" in reason for reason in reasons)
 
 
+def test_exact_steps_are_not_blamed_for_unequal_rods(tmp_path: Path) -> None:
+    found, _ = calibrated(tmp_path, kinematics="rotary_delta", seed=1032, rods=2.0, manual=True)
+    assert not any("steps" in text for text in (*found.notes, *found.reasons))
+
+
 @pytest.mark.parametrize("kinematics", ["delta", "rotary_delta"])
 def test_a_gear_wrong_by_half_a_percent_and_exchanged_towers_look_like_other_parameters(
     kinematics: str, tmp_path: Path
