@@ -141,7 +141,7 @@ def _same(one: str | Path, other: str | Path) -> bool:
 
 def _plan(given: argparse.Namespace) -> int:
     from pkm_calibration.calibration_report import shown
-    from pkm_calibration.measuring_frame import EXPECTED
+    from pkm_calibration.measured_robot import EXPECTED
     from pkm_calibration.plan import plan_poses
 
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
@@ -232,9 +232,8 @@ def _told(
 
 def _calibrate_printer(given: argparse.Namespace) -> int:
     from pkm_calibration.calibration_report import printer_words, settings_text
-    from pkm_calibration.mcode_files import read_mcode
     from pkm_calibration.printer_calibration import calibrate_printer, printer_numbers
-    from pkm_calibration.printer_files import read_klipper
+    from pkm_calibration.printer_files import read_klipper, read_mcode
 
     printer = read_mcode(given.printer) if begins_with_mcode(given.printer) else read_klipper(given.printer)
     with progress(f"calibrating {given.printer}"):

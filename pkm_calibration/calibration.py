@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_calibration.estimation import ContradictionError, Estimate, estimate, one_more, second_cluster
-from pkm_calibration.measured_robot import MeasuredRobot
+from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot, check_sensors, measuring_frame
 from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
-from pkm_calibration.measuring_frame import EXPECTED, check_sensors, measuring_frame
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.rotations import rotation_from_vector, transform
@@ -123,12 +122,7 @@ def calibrate(
         notes.append("attitudes were not measured: parameters that only rotate the platform stay as drawn")
     frame = measuring_frame(robot, notes)
     check_sensors(robot)
-    aside = _aside(len(measured), kept, seed)
-    if kept and not len(aside):
-        notes.append(
-            f"WARNING: with fewer than {VALIDATED} poses none is kept aside, so nothing validates this result: "
-            "measure more"
-        )
+    aside = _aside(len(measured), kept, seed, notes)
     used = np.setdiff1d(np.arange(len(measured)), aside)
 
     def part(rows: NDArray[np.int64]) -> MeasuredRobot:
@@ -155,16 +149,28 @@ def calibrate(
     whole = part(np.arange(len(measured)))
     arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))
     refused = _refusals(mechanism, found, measured, before, judged or after)
-    causes, moved = _causes(whole, total, chosen, found.values, found.outliers)
-    hidden, narrow, lost = _spread(fit, only, found.noise)
-    spoilt = np.isin(moved, measured.lines[used]) & ~np.isin(moved, list(found.outliers))
-    refused += causes if refused or spoilt.any() else []
-    (refused if lost else notes).extend([narrow] if narrow and not causes else [])
-    notes += [] if refused else [f"WARNING: {cause}" for cause in causes]
+    hidden = _doubts(whole, fit, only, chosen, found, total, refused, notes)
     return Calibration(
         mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), tuple(refused),
         tuple(hidden), arrows,
     )  # fmt: skip
+
+
+def _doubts(
+    whole: MeasuredRobot, fit: MeasuredRobot, only: Sequence[str], chosen: Sequence[GeometricParameter],
+    found: Estimate, total: Array, refused: list[str], notes: list[str],
+) -> list[str]:  # fmt: skip
+    """Add what else speaks against an answer to `refused` or `notes`; the parameters that other poses would show."""
+    causes, moved = _causes(whole, total, chosen, found.values, found.outliers)
+    spoilt = np.isin(moved, fit.measured.lines) & ~np.isin(moved, list(found.outliers))
+    if refused or spoilt.any():
+        refused += causes
+    else:
+        notes += [f"WARNING: {cause}" for cause in causes]
+    hidden, narrow, lost = _spread(fit, only, found.noise)
+    if narrow and not causes:
+        (refused if lost else notes).append(narrow)
+    return hidden
 
 
 def _judged(judge: MeasuredRobot, total: Array, noise: float, notes: list[str]) -> dict[str, float]:
@@ -403,8 +409,13 @@ def _by_kind(robot: MeasuredRobot, displacements: Array, start: States, trusted:
     }
 
 
-def _aside(n: int, share: float, seed: int) -> NDArray[np.int64]:
+def _aside(n: int, share: float, seed: int, notes: list[str]) -> NDArray[np.int64]:
     count = round(share * n) if n >= VALIDATED else 0
+    if share and not count:
+        notes.append(
+            f"WARNING: with fewer than {VALIDATED} poses none is kept aside, so nothing validates this result: "
+            "measure more"
+        )
     return np.sort(np.random.default_rng(seed).permutation(n)[:count])
 
 

@@ -13,7 +13,7 @@ from pkm_analysis.drawing.sheet import COLOURS, INK, grid, paint, sheet
 from pkm_analysis.drawing.sheet import write as write_picture
 from pkm_analysis.plottable import Table
 from pkm_calibration.calibration import Calibration
-from pkm_calibration.measuring_frame import EXPECTED
+from pkm_calibration.measured_robot import EXPECTED
 from pkm_calibration.printer_calibration import Calibrated, printer_numbers
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets, held

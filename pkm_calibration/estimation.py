@@ -291,7 +291,7 @@ def second_cluster(
     and from `first` (n,): parameters and shift are fitted, then each group goes to the side that it is nearer to.
     """
     U, s, _ = np.linalg.svd(J, full_matrices=False)
-    U = U[:, s > UNSEEN]
+    U, moves = U[:, s > UNSEEN], shifts.any(axis=1)
     ways = [way for way in (_best_run(r, U, shifts, groups), first) if way.any() and not way.all()]
     found: tuple[NDArray[np.bool_], Array, float] = np.zeros(len(first), dtype=bool), np.zeros(3), 0.0
     for side in ways:
@@ -305,8 +305,8 @@ def second_cluster(
                 break
             side = far < near
         rest = np.where(there, left - moved, left)
-        noise = 1.4826 * float(np.median(np.abs(rest))) * np.sqrt(len(r) / max(1, len(r) - A.shape[1]))
-        apart = float(np.sqrt(np.mean(np.sort(np.bincount(groups, moved**2) / np.bincount(groups))[len(side) // 2 :])))
+        noise = 1.4826 * float(np.median(np.abs(rest[moves]))) * np.sqrt(len(r) / max(1, len(r) - A.shape[1]))
+        apart = float(np.sqrt(np.mean(moved[moves] ** 2)))
         if apart > found[2] * noise:
             found = side, x[-3:], apart / max(noise, LEAST_NOISE)
     side, shift, apart = found

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_calibration.measured_robot import MeasuredRobot
+from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot
 from pkm_calibration.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements
-from pkm_calibration.measuring_frame import EXPECTED
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear and rotary deltas as printers' firmware describes them; mm, degrees.
+"""Linear and rotary deltas as printers' firmware describes them, and what measurements miss by that; mm, degrees.
 
 Steps count downward from the endstops. Tower i stands at `delta_radius` and `angle`; its carriage triggers where the
 nozzle is at (0, 0, `position_endstop`), were all towers as this one. A rotary delta's shoulder sits likewise, and its
@@ -8,8 +8,8 @@ arm triggers at that same place. The nozzle is on spheres about carriages or elb
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pkm_description.mechanism import Array
 
 STEPPERS = ("stepper_a", "stepper_b", "stepper_c")
 SMALL = 1e-4  # of the expected error of a parameter, for differences: these are off by 1e-9 of what they are
+NOISE = {"height": 0.02, "manual": 0.5, "distance": 0.05}  # mm, expected: probes and paper; a ruler; calipers
 STEP = "step_distance"  # the last parameter: by what share steps are longer than the settings say
 
 
@@ -142,3 +143,89 @@ def slopes(model: Model, function: Callable[[Array], Array], x: Array) -> Array:
     steps = SMALL * np.asarray(model.expected)
     ahead, behind = function(x + np.diag(steps)), function(x - np.diag(steps))
     return np.asarray((ahead - behind).T / (2.0 * steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a printer measured, [mm]: heights of the nozzle at steps (m, 3), distances between pairs of steps (k, 2, 3).
+
+    `manual` (m,) are heights measured by hand with a ruler. `lines` by the name of a measurement.
+    """
+
+    names: tuple[str, ...]
+    heights: Array
+    places: Array
+    manual: np.ndarray
+    distances: Array
+    pairs: Array
+    lines: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Printer:
+    """A printer as its settings have it: its model with parameters (n,), what it measured, radius of the bed [mm].
+
+    `words` are the firmware's, at values of the model's parameters; `spoken`: what to say for Klipper's words.
+    `pasted` writes values in the firmware's words as its lines of settings.
+    """
+
+    source: str
+    model: Model
+    values: Array
+    measured: Measured
+    bed: float
+    firmware: str = "klipper"
+    words: Callable[[Model, Array], Words] = lambda model, _: own_words(model)
+    spoken: Mapping[str, str] = field(default_factory=dict)
+    pasted: Callable[[Mapping[str, float]], list[str]] | None = None
+
+
+class PrinterFit:
+    """What measurements miss, by kind and expected deviation [mm]."""
+
+    def __init__(self, printer: Printer) -> None:
+        m = printer.measured
+        self.printer, self.start = printer, printer.values
+        self.kinds = np.array([*np.where(m.manual, "manual", "height"), *["distance"] * len(m.distances)])
+        self.sigma = np.array([NOISE[kind] for kind in self.kinds])
+
+    def width(self, ratio: float) -> Array:
+        """Deviations (m,) where the noise of distances over that of heights is the usual one times e^ratio."""
+        return np.asarray(self.sigma * np.where(self.kinds == "distance", np.exp(ratio), 1.0))
+
+    def misses(self, x: Array) -> Array:
+        """Predicted less measured (..., m) [mm], by parameters (..., n)."""
+        m, h = self.printer.measured, len(self.printer.measured.heights)
+        p = nozzle(self.printer.model, x, np.concatenate([m.places, m.pairs.reshape(-1, 3)]))
+        apart = np.linalg.norm(p[..., h::2, :] - p[..., h + 1 :: 2, :], axis=-1)
+        return np.concatenate([p[..., :h, 2] - m.heights, apart - m.distances], axis=-1)
+
+    def slopes(self, x: Array) -> Array:
+        """Those by the parameters (m, n)."""
+        return slopes(self.printer.model, self.misses, x)
+
+
+def freedoms(fit: PrinterFit) -> list[Array]:
+    """Directions (n, k) in which parameters may move, from the most to the fewest; columns in expected errors."""
+    model = fit.printer.model
+    names, scale = model.names, np.diag(model.expected)
+    arms = [[names.index(name) for name in kind] for kind in model.arms]
+    ends = [k for k, name in enumerate(names) if name.endswith("position_endstop")]
+    angles = [names.index(f"stepper_{tower}.angle") for tower in "ab"]
+    radii = [names.index(name) for name in model.radii]
+    basic = scale[:, radii + ends + angles]
+    ways = [np.hstack([basic, *(scale[:, kind] for kind in arms)])]
+    ways += [np.hstack([basic, scale[:, kind]]) for kind in reversed(arms) if len(arms) > 1]
+    ways += [np.hstack([basic, *(scale[:, kind].sum(axis=1, keepdims=True) for kind in arms)])]
+    ways += [basic, scale[:, radii + ends], scale[:, radii[1:] + ends], scale[:, radii[:1] + ends], scale[:, ends]]
+    return ways
+
+
+def root_mean_square(misses: Array) -> float:
+    """Of misses (m,)."""
+    return float(np.sqrt(np.mean(misses**2)))
+
+
+def listed(names: list[str]) -> str:
+    """As a person writes them."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -11,8 +11,8 @@ import pytest
 import scipy.optimize
 
 from pkm_calibration.calibrate_command import main
-from pkm_calibration.mcode_files import read_mcode
 from pkm_calibration.printer_calibration import calibrate_printer
+from pkm_calibration.printer_files import read_mcode
 
 Settings = dict[str, float]
 START = {"L": 270.0, "R": 120.0, "H": 300.0, "M665.X": 0.0, "M665.Y": 0.0, "M665.Z": 0.0}
