@@ -13,7 +13,7 @@ from typing import Any
 from pkm_runtime.errors import UsageError
 from pkm_runtime.whole_files import write_whole
 
-ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
+ROBOT = "a robot of the gallery, or the path of a description (URDF, xacro, YAML, MJCF, SDF or USD)"
 XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value' (pkm check ROBOT --args)"
 _COMMENTS = {".md": "\n<!-- {} -->"} | dict.fromkeys((".c", ".h", ".hpp", ".comp", ".ino"), "/* {} */")
 NO, WRONG, OPEN = 1, 2, 3  # exit statuses: the answer is no, or it failed; asked wrongly; neither yes nor no follows

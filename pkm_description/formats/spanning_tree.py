@@ -175,6 +175,7 @@ class _Tree:
         most = [body for body, count in between.items() if count == max(between.values()) and any(count)]
         if len(most) != 1:
             remedy = f'name it: load_mechanism(file, {{"platform": "{most[0]}"}}), or --platform {most[0]}'
+            remedy += "; its loops without a platform: load_model(file), pkm transmission"
             raise self._error(f"several bodies could be the platform: {', '.join(most)}", remedy)
         return most[0]
 

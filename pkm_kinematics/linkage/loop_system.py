@@ -264,7 +264,7 @@ class LoopSystem:
             remedy = f"name {len(found)}, such as {', '.join(better if len(better) == len(found) else found)}"
             if len(better) != len(found):  # what rods do beside it counts as soon as a rod's joint is named
                 remedy += ", or in a robot with one platform the coordinates that lead to it"
-            raise LinkageError(f"{', '.join(inputs)} do not determine the linkage: {'; '.join([*extra, remedy])}")
+            raise LinkageError(f"the linkage is not determined by {', '.join(inputs)}: {'; '.join([*extra, remedy])}")
         return idle
 
     def slides(self, name: str) -> bool:
