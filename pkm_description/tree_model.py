@@ -173,6 +173,8 @@ class TreeModel(Describable):
         for loop in self.loops:
             ways = (path_from_base(self.joints, link) for link in (loop.predecessor, loop.successor))
             one, other = ({j.name for j in way if j.type is not JointType.FIXED} for way in ways)
+            if one == other:
+                raise DescriptionError(f'<loop name="{loop.name}">', "no joint moves its ends", "remove it")
             ties.append((one ^ other, [loop]))
         ties += [({name for name, _ in one.terms}, [one]) for one in self.couplings]
         ties += [({j.name, j.mimic.joint}, []) for j in self.joints if j.mimic is not None]

@@ -303,12 +303,11 @@ class _Reader:
     def _plugins(self, model: ET.Element) -> None:
         joints = {joint.name: joint for joint in self.assembly.joints}
         for plugin in model.findall("plugin"):
-            named = [(e.text or "").strip() for e in plugin.iter("joint_name")]
-            if "JointStatePublisher" not in plugin.get("name", "") + plugin.get("filename", ""):
-                for name in named:
-                    if name in joints:
-                        self.assembly.drives[name] = "effort"
-            self.assembly.notes.append(f"not read: <plugin> {plugin.get('name', '')}")
+            named = [name for e in plugin.iter("joint_name") if (name := (e.text or "").strip()) in joints]
+            if named and "JointStatePublisher" not in plugin.get("name", "") + plugin.get("filename", ""):
+                self.assembly.drives |= dict.fromkeys(named, "effort")
+            else:
+                self.assembly.notes.append(f"not read: <plugin> {plugin.get('name', '')}")
 
 
 def _refuse_misspelled(element: ET.Element, label: str) -> None:

@@ -83,6 +83,7 @@ class _Tree:
         self.actuated = self._actuated(given.get("actuated"))
         self.tree, self.cut = spanning(assembly, self.base)
         self.gaps = {joint.name: self._gap(joint) for joint in self.cut if joint.kind in MEETING}
+        self._skip_rigid()
         self.platform = ""
         if not self.without_platform:
             self.platform = given.get("platform") or self._said("platform_link") or self._platform()
@@ -233,6 +234,19 @@ class _Tree:
         self._control()
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
+
+    def _skip_rigid(self) -> None:
+        """Leave out loops between bodies that are fixed to each other; `DescriptionError` where such a one is open."""
+        fixed = {joint.name for joint in self.assembly.joints if joint.kind == "fixed"}
+        for joint in [one for one in self.cut if self._way(one.parent) ^ self._way(one.child) <= fixed]:
+            ends = (self.bodies[joint.parent].pose @ joint.first, self.bodies[joint.child].pose @ joint.second)
+            apart = np.abs(ends[1] - ends[0]) if joint.kind == "fixed" else self.gaps.get(joint.name, np.inf)
+            between = f"no joint moves between {joint.parent} and {joint.child}"
+            if not np.max(apart) <= OPEN:
+                problem = f"{between}, and it is not closed"
+                raise DescriptionError(f'<joint name="{joint.name}">', problem, "remove it, or correct its origins")
+            self.cut.remove(joint)
+            self.assembly.notes.append(f"not read: the loop {joint.name}, as {between}")
 
     def _gap(self, joint: Connection) -> float:
         """How far the ends of a loop are apart as drawn [m]; `DescriptionError` where that is a mistake."""

@@ -129,6 +129,12 @@ def test_frames_in_a_long_row_are_refused():
         load_mechanism(text, NAMED)
 
 
+def test_a_plugin_that_drives_a_joint_is_read():
+    drives, other = '<plugin name="J"><joint_name>motor</joint_name></plugin>', '<plugin name="Wind"/></model>'
+    notes = plus_text(FOUR_BAR.replace("</model>", drives + other), {"platform": "coupler"})[1]
+    assert [note for note in notes if "plugin" in note] == ["not read: <plugin> Wind"]
+
+
 def test_what_must_be_named():
     for given, words in (({}, "drives no joint"), ({"actuated": "motr"}, "motr"), ({"motor": "motor"}, "unknown")):
         with pytest.raises(DescriptionError, match=words):

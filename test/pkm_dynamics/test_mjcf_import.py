@@ -17,6 +17,7 @@ from pkm_description.formats.mjcf_compiled import read_compiled
 from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_description.formats.mjcf_model import read
 from pkm_description.formats.read import assembly_of, plus_text
+from pkm_description.load import load_model
 from pkm_dynamics import Dynamics
 
 # A five-bar as MuJoCo users write it: degrees, drawn closed, one connect with an anchor, no platform of its own.
@@ -146,6 +147,17 @@ def test_ends_that_do_not_meet_are_told() -> None:
         load_mechanism(text.replace("0.1155", "0.1184"), {"platform": "left_bar"})
     assert load_mechanism(text, {"platform": "left_bar"}).mobility.platform == 2
     assert not any("apart" in note for note in plus_text(FIVE_BAR, {"platform": "left_bar"})[1])
+
+
+def test_a_loop_that_no_joint_moves_is_left_out_where_it_is_closed() -> None:
+    post = '<body name="post"><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></worldbody>'
+    held = FIVE_BAR.replace("</worldbody>", post).replace("<equality>", '<equality><weld name="again" body1="post"/>')
+    found = load_model(held)
+    assert any("again" in note and "no joint moves between post and world" in note for note in found.notes)
+    assert len(found.clusters) == 1
+    for elsewhere in ("0 0 1e-4 1 0 0 0", "0 0 0 0 1 0 0"):
+        with pytest.raises(DescriptionError, match=r'"again".*between post and world, and it is not closed'):
+            load_model(held.replace('body1="post"', f'body1="post" relpose="{elsewhere}"'))
 
 
 def test_who_is_the_platform_is_asked() -> None:
