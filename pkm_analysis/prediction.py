@@ -259,8 +259,7 @@ def predict(
         twists: (n, 6) [m/s, rad/s], as `accelerations` [m/s^2, rad/s^2].
         wrench: additional external wrench on the platform (n, 6), about its origin, base axes [N, N m].
 
-    Raises:
-        AnalysisError: fewer than two samples, times that do not increase, or a sample out of reach.
+    AnalysisError: fewer than two samples, times that do not increase, or a sample out of reach.
     """
     k = dynamics.kinematics
     at = np.asarray(times, dtype=float)

@@ -185,7 +185,6 @@ def _beside(tree: TreeModel, names: Sequence[str], held: Collection[str]) -> _St
 
 class _State:
     """A whole tree at positions of some coordinates: `at` [m, rad] of all, `inertia` (n, n) and `weight` (n,).
-
     `weighed` (n,) is the sum of what `weight` adds, without signs: weights that balance each other leave rounding.
     """
 

@@ -18,7 +18,7 @@ from pkm_control.robot_loop import build_loop, planner_of
 from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.machine_kinds import NOTE, payload_note
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_kinematics.making import KERNELS, making
+from pkm_runtime.kernels.kernel_cache import KERNELS, making
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
 from pkm_runtime.progress import progress
 from pkm_viewer.report.recording import ENDING_OTHERS

@@ -52,10 +52,9 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
-from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.child_processes import Child, end_with_parent
 from pkm_runtime.errors import PkmError
-from pkm_runtime.kernels.kernel_cache import COMPILING
+from pkm_runtime.kernels.kernel_cache import COMPILING, KERNELS, making
 from pkm_viewer.report.report import Report
 
 _COMPILED = ("pkm_runtime", "pkm_kinematics", "pkm_dynamics", "pkm_hardware", "pkm_control")  # that have kernels

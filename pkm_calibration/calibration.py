@@ -216,9 +216,8 @@ def _estimated(
     parameters: GeometricParameters, fit: MeasuredRobot, chosen: tuple[GeometricParameter, ...],
     told: Callable[[str], object],
 ) -> tuple[Estimate, Array, States]:  # fmt: skip
-    """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them.
-
-    A measuring frame that was found takes part, so that intervals contain it; `fit.frame` is then the better one.
+    """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them. A measuring
+    frame that was found takes part, so that intervals contain it; `fit.frame` is then the better one.
     """
     names, first = [one.name for one in chosen], fit.frame
     scales = np.array([EXPECTED[one.unit] for one in chosen])

@@ -113,9 +113,7 @@ def estimate(
         groups: which measurement each residual is of; a measurement is an outlier as a whole.
         trusted: those of them that are no outliers.
 
-    Raises:
-        PkmError: there are no residuals at the start.
-        ContradictionError: no values explain most of the measurements.
+    PkmError: there are no residuals at the start. ContradictionError: no values explain most of the measurements.
     """
     start, scales = np.asarray(start, dtype=np.float64), np.asarray(scales, dtype=np.float64)
     r = residuals(start)[0]

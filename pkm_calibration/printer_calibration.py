@@ -114,9 +114,8 @@ class Calibrated:
 
 @dataclass(frozen=True, eq=False)
 class _Noise:
-    """Deviations `width` (m,) up to a factor; the logarithm of the ratio of kinds that residuals say, `ratio`.
-
-    `good` are outliers that are none. `spread` (k, j): the norm of a row is the half-width of a 95 % interval.
+    """Deviations `width` (m,) up to a factor; the logarithm of the ratio of kinds that residuals say, `ratio`. `good`
+    are outliers that are none. `spread` (k, j): the norm of a row is the half-width of a 95 % interval.
     """
 
     width: Array

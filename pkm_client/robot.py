@@ -278,8 +278,7 @@ class Robot:
             on: the conveyor that carries the object, for a file in the frame of a conveyor.
             at: `belt(on).travel` at the instant when the object was at the conveyor's origin [m]; None: now.
 
-        Raises:
-            RefusedError: it does not begin, with the reason; nothing has moved.
+        RefusedError: it does not begin, with the reason; nothing has moved.
         """
         if cycles != int(cycles) or cycles < 1:
             raise RefusedError(f"cycles is {cycles}; give an integer greater than zero")

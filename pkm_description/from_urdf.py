@@ -27,9 +27,7 @@ def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
 
     The text is pure data: never a name or a path, no xacro, no MJCF, and no file is opened. `source` is its file, for
     messages and meshes.
-
-    Raises:
-        DescriptionError: the robot is unusable, or the text too large (see `pkm_description.urdf.xml_text`).
+    DescriptionError: the robot is unusable, or the text too large (see `pkm_description.urdf.xml_text`).
     """
     description = urdf_plus.parse(text, source)
     try:

@@ -42,8 +42,7 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
             the `actuated` joints, separated by commas. `corrections`
             is the path of a file that says where the joints of the real machine sit: see `corrections.py`.
 
-    Raises:
-        DescriptionError: the robot is unusable, with the element at fault, the problem and the remedy.
+    DescriptionError: the robot is unusable, with the element at fault, the problem and the remedy.
     """
     arguments = dict(xacro_args or {})
     corrections = arguments.pop(CORRECTIONS, None)

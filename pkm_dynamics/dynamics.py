@@ -72,8 +72,7 @@ class Dynamics(Describable):
         distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
             actuator only pulls or only pushes within the ranges of the description.
 
-    Raises:
-        PkmError: the robot is neither a `Mechanism` nor a `Kinematics`.
+    PkmError: the robot is neither a `Mechanism` nor a `Kinematics`.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"model", "problem", "robot"})
@@ -126,9 +125,7 @@ class Dynamics(Describable):
 
         Status (...,) INVALID_INPUT: a motion that is not finite, not in the motion space or too fast for floating
         point; EFFORT_LIMIT: no efforts are within the bounds.
-
-        Raises:
-            DistributionError: the distribution does not fit the robot.
+        DistributionError: the distribution does not fit the robot.
         """
         if self._redundant is not None:
             at = self.kinematics.at(pose)

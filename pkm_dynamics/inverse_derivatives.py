@@ -244,7 +244,6 @@ class Dense:
 
     def _close(self) -> None:
         """Equations of all closures as wrenches (d, n_rows, 3), with J (d, n_rows, n_joints) and G (d, n_rows, 6).
-
         `gaps` (d, n_rows) are how far they are open, of directions the cosines.
         """
         d, n = len(self.R), len(self.bodies)

@@ -54,9 +54,7 @@ def natural_frequencies(
     balancing efforts (m g / l of a pendulum) do not. In a robot with springs, these, gravity and the efforts that hold
     it count all together, because together they may be in balance; it then is zero too where the robot would tip over.
     Links and joints are rigid. Valid at type 2 singularities too, without springs.
-
-    Raises:
-        StiffnessError: a stiffness is negative or not finite, or the pose has no regular configuration.
+    StiffnessError: a stiffness is negative or not finite, or the pose has no regular configuration.
     """
     kinematics = dynamics.kinematics
     refuse_redundant(kinematics.redundant_names, "natural frequencies")

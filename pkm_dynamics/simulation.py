@@ -319,9 +319,8 @@ def simulate(
         form: the integrated coordinates; all three give the same motion.
         tolerance: error of a step, relative and absolute, in SI units.
 
-    Raises:
-        PkmError: the motion cannot start there, the times do not increase, there is no such form, or the load is not a
-            pair of efforts and a wrench.
+    PkmError: the motion cannot start there, the times do not increase, there is no such form, or the load is not a pair
+    of efforts and a wrench.
     """
     clock = _checked(times)
     if form not in FORMS:

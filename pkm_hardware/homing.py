@@ -79,12 +79,10 @@ class Homing:
         return f"{self._left[0].name} {self._phase.value}" if self._left else "done"
 
     def targets(self, positions: Array, units: Array, dt: float) -> Array:
-        """Target positions (n_actuated,) in the device's units.
+        """Target positions (n_actuated,) in the device's units, `dt` [s] after the last call and its reading.
 
         Args:
-            positions: last reading (n_actuated,), device's units.
             units: device units per rad or m (n_actuated,), with the sign of the direction.
-            dt: since the last call [s].
         """
         if self._targets is None:
             self._targets = positions.copy()

@@ -41,7 +41,6 @@ from pkm_description.urdf.xml_text import read_file, read_xml
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
-from pkm_kinematics.making import making
 from pkm_kinematics.status import Status
 from pkm_kinematics.verdicts import (
     NEAR_SINGULAR,
@@ -57,6 +56,7 @@ from pkm_kinematics.verdicts import (
 from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
 from pkm_runtime.errors import PkmError, UsageError
 from pkm_runtime.json_text import json_text
+from pkm_runtime.kernels.kernel_cache import making
 
 MODES_SHOWN, REMARKS_SHOWN = 16, 4
 MARGINS = ("type1", "type2", "force_amplification", "constraint_hold", "limb_regularity", "characteristic_length")

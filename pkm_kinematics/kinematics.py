@@ -336,10 +336,7 @@ class Kinematics(Describable):
 
         Limbs solved by iteration keep the working mode as they follow the pose from call to call; a pose too far from
         the last one for that has the status DIVERGED, and the next call sets out from where the limbs still are.
-
-        Args:
-            mode: working mode, 0 to `n_modes - 1`.
-            joints: positions (n_joints,) [rad, m] in that mode before the first call; home's by default.
+        `joints` (n_joints,) [rad, m] are those in that mode before the first call; home's by default.
         """
         return lean_kinematics.lean_inverse(self.modes, mode, joints)
 

@@ -56,8 +56,7 @@ class Sweeps:
         scheduler: address of a Dask scheduler, such as tcp://host:8786, whose workers are used instead.
         journal: file in which finished chunks are stored and looked up.
 
-    Raises:
-        UsageError: nobody answers at that address, or the file cannot be used.
+    UsageError: nobody answers at that address, or the file cannot be used.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ def answered(word: str, given: argparse.Namespace, answer: Answer) -> int:
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         _check_words(given, mechanism)
-        making = importlib.import_module("pkm_kinematics.making").making  # import solvers only after these checks
+        making = importlib.import_module("pkm_runtime.kernels.kernel_cache").making  # solvers: after these checks
         with making(f"analysing {given.robot}", lambda: summaries[0]() if summaries else ""):
             sweeps = chunks.Sweeps(scheduler=given.scheduler, journal=given.journal)
             summaries.append(sweeps.in_words)

@@ -265,9 +265,8 @@ class _Enclosure:
         return np.asarray(found)
 
     def _farthest(self, C: Array, Ju: Ball, Ja: Ball, by_place: list[Ball], e: Array) -> Array:
-        """Upper bounds (n,) of the position error where the unknowns are off by at most e (n, k).
-
-        In each direction, combinations of gaps are taken before absolute values, as those of several gaps cancel.
+        """Upper bounds (n,) of the position error where the unknowns are off by at most e (n, k). In each direction,
+        combinations of gaps are taken before absolute values, as those of several gaps cancel.
         """
         position = slice(len(self.passive), len(self.passive) + 3)
         largest = np.zeros(len(e))
@@ -282,7 +281,6 @@ class _Enclosure:
 
     def _plays(self) -> list[tuple[int, Array, float]]:
         """Of each passive joint with clearance: its place, a projection (3, 3) on where it can go, and how far [m].
-
         Where a rod's length is all that counts, its second axis moves the same end, in a direction not known.
         """
         centres = {rod.second: rod.centre for rod in self.rods or ()}
@@ -292,9 +290,8 @@ class _Enclosure:
         ]
 
     def _sources(self, by_place: list[Ball]) -> Iterator[tuple[Array, Array, float]]:
-        """Of each error: the gaps (n, m, k) by its components, how far these are from it (n, m), and its size.
-
-        A parameter has one component; a joint with clearance is anywhere in a ball, or in a disc across its axis.
+        """Of each error: the gaps (n, m, k) by its components, how far these are from it (n, m), and its size. A
+        parameter has one component; a joint with clearance is anywhere in a ball, or in a disc across its axis.
         """
         for one, t in self.chosen:
             total, spread = (np.zeros(by_place[0].middle.shape[:2]) for _ in range(2))

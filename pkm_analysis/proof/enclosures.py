@@ -223,9 +223,8 @@ def least_joint_room(found: Enclosure) -> Array:
 
 
 def _turned_alike(found: Enclosure, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether the kinematics, too, find all corners of boxes inside: joints then have the same turns.
-
-    They count a joint's turns on the straight way from home, which may pass a limb's base on either side.
+    """Whether the kinematics, too, find all corners of boxes inside: joints then have the same turns. They count a
+    joint's turns on the straight way from home, which may pass a limb's base on either side.
     """
     alike, encloser = np.ones(len(found.boxes), dtype=np.bool_), found.encloser
     if asked.any():

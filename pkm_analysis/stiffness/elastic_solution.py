@@ -68,10 +68,8 @@ class ElasticSystem:
 
     Of the others, `left_out` are held by no limb, and so by the platform's own branch (`Mobility`): those of `held`, if
     they are known. A slide's coordinate is in units of `length` [m], by default the size of the robot here.
-
-    Raises:
-        AnalysisError: the pose is singular: the platform moves though nothing gives way.
-        DiffersError: so is one of several poses, or it has other internal loads or idle motions than another one.
+    AnalysisError: the pose is singular: the platform moves though nothing gives way. DiffersError: so is one of several
+    poses, or it has other internal loads or idle motions than another one.
     """
 
     def __init__(

@@ -158,7 +158,6 @@ def _roots(system: ElasticSystem) -> Array:
 
 def _within(beam: BeamBetween, wrench: Array, origin: Array, forward: bool) -> Array:
     """Second derivatives (6 + INNER, 6 + INNER) of the work of a wrench at the platform's origin, by a beam alone.
-
     Coordinates are the six of the beam's end, then the inner ones: of twist, about y, about z.
     """
     s, L, R = beam.piece.section, float(beam.length), beam.frame

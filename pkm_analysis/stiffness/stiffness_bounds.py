@@ -134,9 +134,8 @@ class ElasticOverBoxes:
         self.kept = system.elastic + np.sort(order[: int((sizes > PIVOT * sizes.max(initial=0.0)).sum())])
 
     def _carriers(self, edge: BeamBetween | JointBetween, k: int) -> list[str]:
-        """The links in whose frames the columns of an edge are the same everywhere.
-
-        A joint holds both directions across its axis alike, so that they may turn about it with either of its links.
+        """The links in whose frames the columns of an edge are the same everywhere. A joint holds both directions
+        across its axis alike, so that they may turn about it with either of its links.
         """
         count = len(self.system.columns[k])
         if isinstance(edge, BeamBetween):
@@ -310,7 +309,6 @@ class ElasticOverBoxes:
 
     def _forces(self, found: Enclosure, wrenches: Array, exact: bool) -> tuple[NDArray[np.bool_], Affine]:
         """For which boxes (n,) they are known, and forces (n_e, c) inside that balance wrenches (6, c) everywhere.
-
         `exact`: (n_e, c + 1 + k), with those of the weight, and a basis of those without a load.
         """
         twists, slides, half = found.table(1), found.table(3).ball(), found.half
@@ -360,9 +358,8 @@ class ElasticOverBoxes:
         return Affine(parts[0], parts[1], twists.half, (parts[2] + 4.0 * UNIT * found._size()) * MORE)
 
     def _cut_forces(self, found: Enclosure, wrenches: Array, exact: bool) -> Array:
-        """What the cut edges and the platform's branch transmit at the centres, NaN where that is not known.
-
-        `exact`: with that under the weight, and a basis of what they transmit without a load.
+        """What the cut edges and the platform's branch transmit at the centres, NaN where that is not known. `exact`:
+        with that under the weight, and a basis of what they transmit without a load.
         """
         centres = found.encloser.domain.values(0.5 * found.boxes[..., 0] + 0.5 * found.boxes[..., 1])
         at, count = self.robot.kinematics.at(centres, mode=self.robot.mode), 6 * len(self.around)

@@ -122,9 +122,8 @@ def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
 
 
 def _parted(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
-    """The same with each side in two triangles only: along the edges of a box, thin triangles touch others.
-
-    Of the triangles at a side of four, the two lowest get a corner of their own in its middle, just off it.
+    """The same with each side in two triangles only: along the edges of a box, thin triangles touch others. Of the
+    triangles at a side of four, the two lowest get a corner of their own in its middle, just off it.
     """
     while True:
         directed = np.stack([triangles, np.roll(triangles, -1, axis=1)], axis=2).reshape(-1, 2)

@@ -29,9 +29,9 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Kinematics
-from pkm_kinematics.making import making
 from pkm_runtime.errors import PkmError
 from pkm_runtime.json_text import json_text
+from pkm_runtime.kernels.kernel_cache import making
 from pkm_runtime.whole_files import write_whole
 from pkm_viewer.report.report import Use
 

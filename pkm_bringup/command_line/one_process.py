@@ -20,9 +20,9 @@ from pkm_description.command_options import WRONG
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_hardware.machine import drives_may_be_on
-from pkm_kinematics.making import making
 from pkm_runtime.child_processes import ENDING, Child
 from pkm_runtime.errors import PkmError, UsageError
+from pkm_runtime.kernels.kernel_cache import making
 
 _BEAT_EVERY = 0.25  # s
 _LOOK_EVERY = 0.1  # s
@@ -79,8 +79,6 @@ def run_in_one_process(
     """Load a robot, and do a job with it until it is done or the user ends it (Ctrl-C, `ENDING` signals).
 
     Args:
-        word: the command, for its messages.
-        robot: name or file.
         job: returns the faults by which it ended.
 
     Returns:

@@ -30,9 +30,9 @@ from pkm_hardware.machine_file import Drives, MachineFile, check_kind, read_mach
 from pkm_hardware.machine_kinds import FIRST_MOVE, LOOPBACK, USUAL_RESERVE
 from pkm_hardware.make_machine import limits_of, make_drives, make_machine
 from pkm_kinematics import Kinematics
-from pkm_kinematics.making import KERNELS, making
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
+from pkm_runtime.kernels.kernel_cache import KERNELS, making
 from pkm_runtime.optional import NotInstalledError, uncollected
 from pkm_runtime.scheduling import LoopScheduling
 from pkm_viewer.report.recording import ENDING_OTHERS, Recording
@@ -82,17 +82,11 @@ def play(
     """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
 
     Args:
-        motion: name or path of the motion file.
-        cycles: repetitions.
-        dry: without the device.
-        interruption: ends it early.
         tool_file: path of the file of the robot's tools; empty: none.
         guardian: turns the drives off where this process cannot.
-        simulate: with a simulated device.
         priority: SCHED_FIFO's, of the loop, where permitted; 0: ordinary scheduling; None: periods without a clock.
 
-    Raises:
-        PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
+    PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
     """
     kind = LOOPBACK if dry else file.kind
     check_kind(kind, file)

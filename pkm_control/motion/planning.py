@@ -85,7 +85,6 @@ class MotionPlanner:
 
     Args:
         reserve: fraction of actuator velocity, acceleration and effort that plans leave to the controller, in [0, 1).
-        space: places that the tool keeps out of.
         mode: number of the working mode, which motions never leave.
     """
 

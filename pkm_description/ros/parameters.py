@@ -22,8 +22,6 @@ def declare(
     """Declare a parameter and return its value, whose type is that of `default`.
 
     Args:
-        description: meaning and unit.
-        bounds: lowest and highest allowed value.
         choices: allowed texts, `ValueError` for others; a node checks later ones where it uses the value.
         fixed: read once at start, refused afterwards.
     """

@@ -24,7 +24,8 @@ import sys
 import tempfile
 import time
 import zlib
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -35,6 +36,7 @@ from numba import core
 from numba.core.runtime import rtsys
 
 from pkm_runtime.kernels import purpose_of
+from pkm_runtime.progress import progress
 from pkm_runtime.whole_files import is_safe
 
 _FILE = "compiling.lock"
@@ -447,3 +449,17 @@ def _temporary_folder() -> str:
 @cache
 def _say_that_nothing_is_kept(reason: str) -> None:
     _LOG.warning("pkm: compiled kernels cannot be kept, so that the next start compiles them again: %s", reason)
+
+
+KERNELS = "loading kernels"  # and what is compiled of them is told beside
+
+
+@contextmanager
+def making(what: str, more: Callable[[], str] = str) -> Iterator[None]:
+    """`progress` of `what` is done, whose messages replace those of kernels; `more` gives text to add beside them."""
+    COMPILING.quiet = True
+    try:
+        with progress(what, lambda: COMPILING.in_words() or more()):
+            yield
+    finally:
+        COMPILING.quiet = False

@@ -14,10 +14,9 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
-from pkm_kinematics.making import making
 from pkm_runtime import progress
 from pkm_runtime.kernels import PURPOSES, kernel_cache
-from pkm_runtime.kernels.kernel_cache import COMPILING, CompileLock, Compiling
+from pkm_runtime.kernels.kernel_cache import COMPILING, CompileLock, Compiling, making
 
 KERNELS = ("analysis.kernels", "analysis.proof.kernels", "control.kernels", "dynamics.kernels", "kinematics.kernels")
 for room in (*KERNELS, "hardware.platform_kernels"):

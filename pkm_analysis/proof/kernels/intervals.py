@@ -176,9 +176,8 @@ def both(a, b):
 
 @compiled
 def _series(x, x2, first):
-    """The sum x - x^3/3! ... from term `first` 1, or 1 - x^2/2! ... from 0, for |x| <= 0.79.
-
-    Signs alternate and terms decrease, so that the remainder is smaller than the first omitted term.
+    """The sum x - x^3/3! ... from term `first` 1, or 1 - x^2/2! ... from 0, for |x| <= 0.79. Signs alternate and terms
+    decrease, so that the remainder is smaller than the first omitted term.
     """
     term = x if first == 1 else (1.0, 1.0)
     total = term
