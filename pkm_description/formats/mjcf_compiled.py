@@ -12,6 +12,11 @@ import numpy as np
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.mjcf_model import (
+    BALL_RANGE,
+    DISABLED,
+    GRAVCOMP,
+    MESHES,
+    NO_LIMIT,
     WORLD,
     MjcfActuator,
     MjcfBody,
@@ -20,7 +25,10 @@ from pkm_description.formats.mjcf_model import (
     MjcfJoint,
     MjcfModel,
     check_spring,
+    effort_of,
     joint_stiffness,
+    linear,
+    servo,
     visual_of,
 )
 from pkm_description.mechanism import Array, Coupling, Spring
@@ -44,12 +52,19 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
         problem = f"MuJoCo refuses it: {' '.join(str(error).split())}"
         raise DescriptionError("<mujoco>", problem, "correct the MJCF, or add the file") from error
     model = MjcfModel(m.names[: m.names.index(b"\0")].decode() or "robot", np.array(m.opt.gravity))
-    model.tell_meshes(meshed)
+    model.tell(MESHES, meshed)
     names = [WORLD] + [m.body(i).name or f"body{i}" for i in range(1, m.nbody)]
     joints = _joint_names(m, names)
+    model.tell(GRAVCOMP, [name for i, name in enumerate(names) if m.body_gravcomp[i]])
+    balls = (j for j in range(m.njnt) if KINDS[m.jnt_type[j]] == "ball")
+    model.tell(BALL_RANGE, [joints[j] for j in balls if m.jnt_limited[j]])
+    if _disables(m, "GRAVITY"):
+        model.gravity = np.zeros(3)
     for i in range(1, m.nbody):
         model.bodies.append(_body(m, i, names, joints))
-    for i in range(m.neq):
+    disabled = _disables(m, "EQUALITY", "CONSTRAINT")
+    model.tell(DISABLED, [m.eq(i).name or f"equality{i + 1}" for i in range(m.neq) if disabled])
+    for i in range(m.neq if not disabled else 0):
         _equality(m, i, names, joints, model)
     used = {int(m.actuator_trnid[i][0]) for i in range(m.nu) if m.actuator_trntype[i] == TENDON}
     for i in range(m.ntendon):
@@ -80,8 +95,9 @@ def _compiled(text: str, path: Path | None) -> tuple[Any, list[str]]:
     mesh = mujoco.mjtGeom.mjGEOM_MESH
     meshed = [body.name for body in spec.bodies if any(geom.type == mesh for geom in body.geoms)]
     still = {"world"}  # bodies that never move, and whose mass does not matter
+    scaled = getattr(spec.compiler, "settotalmass", 0.0) > 0.0  # of bodies that never move, too
     for body in spec.bodies if spec.compiler.inertiafromgeom != 1 else ():
-        if body.parent is not None and body.parent.name in still and not body.joints and body.name:
+        if not scaled and body.parent is not None and body.parent.name in still and not body.joints and body.name:
             still.add(body.name)
         for geom in list(body.geoms):
             if geom.type == mesh and (body.explicitinertial or body.name in still):
@@ -94,6 +110,19 @@ def _compiled(text: str, path: Path | None) -> tuple[Any, list[str]]:
     for thing in (*spec.pairs, *spec.excludes):  # of a scene, perhaps, that is not there; kinematics has no contacts
         spec.delete(thing)
     return spec.compile(), meshed
+
+
+def _disables(m: Any, *flags: str) -> bool:
+    import mujoco
+
+    return any(m.opt.disableflags & int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")) for flag in flags)
+
+
+def _polynomial(m: Any, name: str, i: int) -> list[str]:
+    """A coefficient and, where MuJoCo has them, those of higher powers."""
+    powers = getattr(m, f"{name}poly", None)
+    values = [*np.ravel(getattr(m, name)[i]), *(() if powers is None else np.ravel(powers[i]))]
+    return [repr(float(value)) for value in values]
 
 
 def _joint_names(m: Any, bodies: list[str]) -> list[str]:
@@ -111,9 +140,8 @@ def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
     body.inertia = principal[:3, :3] @ np.diag(m.body_inertia[i]) @ principal[:3, :3].T
     for j in range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]):
         dof, kind = m.jnt_dofadr[j], KINDS[m.jnt_type[j]]
-        values = [repr(float(value)) for value in np.ravel(m.jnt_stiffness[j])]
-        stiffness = joint_stiffness(values, kind, f'<joint name="{joints[j]}">')
-        single = kind in ("hinge", "slide")
+        label, single = f'<joint name="{joints[j]}">', kind in ("hinge", "slide")
+        stiffness = joint_stiffness(_polynomial(m, "jnt_stiffness", j), kind, label)
         body.joints.append(
             MjcfJoint(
                 name=joints[j],
@@ -121,7 +149,10 @@ def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
                 pos=np.array(m.jnt_pos[j]),
                 axis=np.array(m.jnt_axis[j]),
                 limits=(float(m.jnt_range[j][0]), float(m.jnt_range[j][1])) if m.jnt_limited[j] and single else None,
-                damping=float(np.ravel(m.dof_damping[dof])[0]),
+                effort=(float(m.jnt_actfrcrange[j][0]), float(m.jnt_actfrcrange[j][1]))
+                if m.jnt_actfrclimited[j]
+                else NO_LIMIT,
+                damping=linear(_polynomial(m, "dof_damping", dof), "damping", label),
                 friction=float(m.dof_frictionloss[dof]),
                 armature=float(m.dof_armature[dof]),
                 reference=float(m.qpos0[m.jnt_qposadr[j]]) if single else 0.0,
@@ -225,15 +256,13 @@ def _tendon(m: Any, i: int, names: list[str], model: MjcfModel, used: bool) -> N
         return
     if len(parts) != 2 or any(m.wrap_type[k] != mujoco.mjtWrap.mjWRAP_SITE for k in parts):
         raise DescriptionError(label, "it is not a spring between two sites", "write a <spatial> of two existing sites")
-    stiffness = [float(value) for value in np.ravel(m.tendon_stiffness[i])]
-    more = {key: " ".join(map(str, np.ravel(getattr(m, f"tendon_{key}")[i]))) for key in ("damping", "frictionloss")}
+    stiffness = linear(_polynomial(m, "tendon_stiffness", i), "stiffness", label)
+    more = {key: " ".join(_polynomial(m, f"tendon_{key}", i)) for key in ("damping", "frictionloss")}
     check_spring(more, [repr(float(length)) for length in m.tendon_lengthspring[i]], label)
-    if any(stiffness[1:]):
-        raise DescriptionError(label, "its stiffness depends on its length", "write one number, stiffness")
     first, second = (int(m.wrap_objid[k]) for k in parts)
     ends = [(names[m.site_bodyid[site]], np.array(m.site_pos[site])) for site in (first, second)]
     rest = float(m.tendon_lengthspring[i][0])
-    model.springs.append(Spring(name, stiffness[0], *ends[0], *ends[1], rest))
+    model.springs.append(Spring(name, stiffness, *ends[0], *ends[1], rest))
 
 
 def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:
@@ -241,6 +270,9 @@ def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:
     kind, which = int(m.actuator_trntype[i]), int(m.actuator_trnid[i][0])
     if kind not in (0, 1, TENDON):
         raise DescriptionError(label, "only motors of joints are supported", "use <motor joint=...>")
+    if _brakes(m, i):
+        model.tell("the damper", [m.actuator(i).name or joints[which]])
+        return
     factors = {joints[j]: c for j, c in _coefficients_of(m, which, TENDON if kind == TENDON else JOINT, label).items()}
     leaders = {gear.follower: gear for gear in model.gears}
     joint, lever = next(iter(factors)), 0.0
@@ -250,14 +282,37 @@ def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:
         if lever and name != joint:
             raise DescriptionError(label, f"it drives both {name} and {joint}", "couple them, or drive each joint")
         joint, lever = name, lever + factor
-    gain, bias = m.actuator_gainprm[i], m.actuator_biasprm[i]
-    interface = "effort" if not bias[:3].any() else "position" if bias[1] == -gain[0] else "velocity"
-    limit = np.inf
-    if m.actuator_forcelimited[i]:
-        limit = float(np.abs(m.actuator_forcerange[i]).max())
-    elif m.actuator_ctrllimited[i] and interface == "effort":
-        limit = float(np.abs(m.actuator_ctrlrange[i]).max())
-    limit *= abs(float(m.actuator_gear[i][0]) * lever)
-    if m.jnt_actfrclimited[joints.index(joint)]:
-        limit = min(limit, float(np.abs(m.jnt_actfrcrange[joints.index(joint)]).max()))
-    model.actuators.append(MjcfActuator(joint, interface, limit))
+    interface, doubt, by_control = _law(m, i)
+    spans = [by_control, m.actuator_forcerange[i] if m.actuator_forcelimited[i] else None]
+    if kind == TENDON and m.tendon_actfrclimited[which]:
+        spans.append(m.tendon_actfrcrange[which])
+    effort = effort_of(float(m.actuator_gear[i][0]) * lever, spans)
+    model.actuators.append(MjcfActuator(joint, interface, effort, doubt))
+
+
+def _brakes(m: Any, i: int) -> bool:
+    """Whether the control of an actuator is that of a damper."""
+    import mujoco
+
+    gain, free = m.actuator_gainprm[i], m.actuator_biastype[i] == mujoco.mjtBias.mjBIAS_NONE
+    return bool(m.actuator_gaintype[i] == mujoco.mjtGain.mjGAIN_AFFINE and free and not gain[:2].any())
+
+
+def _law(m: Any, i: int) -> tuple[str, str, tuple[float, float] | None]:
+    """The interface of an actuator, why its control does not bound its force, and the bounds where it does."""
+    import mujoco
+
+    gains, biases, dynamics = mujoco.mjtGain, mujoco.mjtBias, mujoco.mjtDyn
+    gain, bias = m.actuator_gainprm[i], m.actuator_biasprm[i] * (m.actuator_biastype[i] == biases.mjBIAS_AFFINE)
+    if bias[1:3].any():
+        interface = "position" if bias[1] else "velocity"
+        return interface, servo(interface), None
+    if m.actuator_gaintype[i] != gains.mjGAIN_FIXED:
+        muscle = m.actuator_gaintype[i] == gains.mjGAIN_MUSCLE
+        return "effort", "a muscle" if muscle else "its force depends on its motion", None
+    followed = [int(one) for one in (dynamics.mjDYN_NONE, dynamics.mjDYN_FILTER, dynamics.mjDYN_FILTEREXACT)]
+    what = "ctrl" if int(m.actuator_dyntype[i]) in followed else "act"
+    if not getattr(m, f"actuator_{what}limited")[i]:
+        return "effort", "" if what == "ctrl" else "its force follows its control in time", None
+    low, high = sorted(float(v) for v in gain[0] * getattr(m, f"actuator_{what}range")[i] + bias[0])
+    return "effort", "", (low, high)

@@ -19,8 +19,10 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import Assembly, Body, Connection, at, motion
 from pkm_description.formats.mjcf_compiled import read_compiled
 from pkm_description.formats.mjcf_model import (
+    NO_LIMIT,
     REMARK,
     WORLD,
+    MjcfActuator,
     MjcfBody,
     MjcfClosure,
     MjcfGear,
@@ -35,6 +37,10 @@ from pkm_description.rotations import inverse_transform, rpy_from_rotation, tran
 from pkm_description.urdf import elements
 from pkm_description.urdf.xml_text import read_xml
 
+RANKED = ("effort", "velocity", "position")  # interfaces: of several, the last commands
+SUMMED = "several actuators drive a joint, and their efforts add up"
+UNLIMITED = "no limit of effort is known"
+ONE_SIDED = "efforts differ by direction, and the smaller one, if not 0, counts both ways"
 SAME = 1e-6  # m, two points of a hinge are equally far apart in both bodies
 
 
@@ -68,6 +74,7 @@ class _Reader:
                 "<key>", f"qpos has {len(self.positions)} number(s) too many", "correct the keyframe"
             )
         self._couple()
+        self._drive(remark is not None)
         for closure, kind, axes in _hinges(model.closures):
             self._closure(closure, kind, axes)
         self.assembly.springs += model.springs
@@ -163,10 +170,33 @@ class _Reader:
                 raise DescriptionError(f'<joint name="{gear.follower}">', problem, "remove one of them")
             offset = self._zero(gear.follower) + gear.offset - gear.ratio * self._zero(gear.leader)
             joints[gear.follower].mimic = Mimic(gear.leader, gear.ratio, offset)
+
+    def _drive(self, ours: bool) -> None:
+        """What actuators of a joint have together, within the joint's own range; of `ours`, a remark has it."""
+        ranges = {joint.name: joint.effort for body in self.model.bodies for joint in body.joints}
+        joints = {joint.name: joint for joint in self.assembly.joints}
+        notes: dict[str, list[str]] = {}
+        of_joint: dict[str, list[MjcfActuator]] = {}
         for drive in self.model.actuators:
-            self.assembly.drive(drive.joint, "<actuator>", drive.interface)
-            limits = joints[drive.joint].limits
-            joints[drive.joint].limits = Limits(limits.lower, limits.upper, effort=drive.effort)
+            of_joint.setdefault(drive.joint, []).append(drive)
+        for name, drives in of_joint.items():
+            self.assembly.drive(name, "<actuator>", max((drive.interface for drive in drives), key=RANKED.index))
+            low, high = (
+                float(np.clip(sum(ends), *ranges.get(name, NO_LIMIT)))
+                for ends in zip(*(drive.effort for drive in drives), strict=True)
+            )
+            ways = {way for way in (-low, high) if way > 0.0}
+            effort = (max if ours else min)(ways, default=np.inf)
+            limits = joints[name].limits
+            joints[name].limits = Limits(limits.lower, limits.upper, effort=effort)
+            doubts = {drive.doubt or "a range of zero" for drive in drives if drive.doubt or not ways}
+            if len(drives) > 1:
+                notes.setdefault(SUMMED, []).append(name)
+            if np.isinf(effort) and doubts:
+                notes.setdefault(UNLIMITED, []).append(f"{name} ({', '.join(sorted(doubts))})")
+            elif -low != high and not ours:
+                notes.setdefault(ONE_SIDED, []).append(f"{name} ({low:g} to {high:g}, taken as {effort:g})")
+        self.assembly.notes += [f"{what}: {', '.join(names)}" for what, names in notes.items()]
 
     def _zero(self, joint: str) -> float:
         return self.references.get(joint, 0.0)

@@ -19,6 +19,7 @@ WORLD = "world"
 REMARK = "pkm"  # name of the <text> in <custom> that has what MJCF has no word for
 # What only MuJoCo's compiler resolves.
 COMPILED_TAGS = ("include", "frame", "replicate", "attach", "composite", "flexcomp", "asset/model")
+COMPILED_SETTINGS = ("inertiafromgeom", "coordinate", "settotalmass", "boundmass", "boundinertia", "balanceinertia")
 # What a plain file may have; MuJoCo refuses others, and so do we: a misspelled one would go unnoticed.
 SECTIONS = ("compiler", "option", "size", "statistic", "default", "custom", "asset", "visual", "worldbody", "contact",
             "equality", "tendon", "actuator", "sensor", "keyframe", "extension", "deformable")  # fmt: skip
@@ -26,8 +27,13 @@ IN_BODY = ("body", "joint", "freejoint", "inertial", "geom", "site", "camera", "
 OF_EQUALITY = ("name", "active", "solref", "solimp", "body1", "body2", "site1", "site2", "anchor", "relpose",
                "torquescale", "joint1", "joint2", "tendon1", "tendon2", "polycoef")  # fmt: skip
 LARGEST = 1e18  # of any number
+NOT_READ = MESHES, GRAVCOMP, BALL_RANGE = "meshes of", "gravcomp of", "the range of the ball"
+DISABLED = "equalities, which a <flag> disables:"
 SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}  # numbers that the size of a geom has
 INTERFACES = {"motor": "effort", "general": "effort", "position": "position", "velocity": "velocity"}
+ACTUATORS = (*INTERFACES, "intvelocity", "damper", "cylinder", "muscle", "dcmotor")  # which share their defaults
+OF_GENERAL = ("gaintype", "gainprm", "biastype", "biasprm", "dyntype", "actrange")
+NO_LIMIT = (-np.inf, np.inf)
 
 
 @dataclass
@@ -39,6 +45,7 @@ class MjcfJoint:
     pos: Array
     axis: Array
     limits: tuple[float, float] | None = None
+    effort: tuple[float, float] = NO_LIMIT  # of all its actuators together
     damping: float = 0.0
     friction: float = 0.0
     armature: float = 0.0
@@ -85,11 +92,12 @@ class MjcfGear:
 
 @dataclass
 class MjcfActuator:
-    """A drive of a joint: `interface` is effort, position or velocity; `effort` its limit, infinite if none."""
+    """A drive of a joint: `interface` is effort, position or velocity; `effort` its range; `doubt` why it has none."""
 
     joint: str
     interface: str
-    effort: float = np.inf
+    effort: tuple[float, float] = NO_LIMIT
+    doubt: str = ""
 
 
 @dataclass
@@ -108,9 +116,9 @@ class MjcfModel:
     home: list[float] | None = None
     notes: list[str] = field(default_factory=list)
 
-    def tell_meshes(self, bodies: Sequence[str]) -> None:
-        """Note which bodies have meshes: they are not drawn, and their files need not be there."""
-        self.notes += [f"not read: meshes of {', '.join(bodies)}"] if bodies else []
+    def tell(self, what: str, names: Sequence[str]) -> None:
+        """Note what is not read, and whose it is: meshes are not drawn, for one, and their files need not be there."""
+        self.notes += [f"not read: {what} {', '.join(names)}"] if names else []
 
 
 class NeedsCompilerError(Exception):
@@ -139,23 +147,30 @@ class _Reader:
             raise DescriptionError(
                 "<compiler>", f"eulerseq={self.sequence!r} is not made of three axes", "write three letters of xyz"
             )
-        if settings.get("inertiafromgeom", "auto") == "true" or "coordinate" in settings:
-            raise NeedsCompilerError("<compiler inertiafromgeom or coordinate>")
+        for name in COMPILED_SETTINGS:
+            if settings.get(name, "auto") not in ("auto", "false", "0", "-1"):
+                raise NeedsCompilerError(f"<compiler {name}>")
         self.defaults = {e.tag: dict(e.attrib) for group in root.findall("default") for e in group}
         option = root.find("option")
         gravity = "0 0 -9.81" if option is None else option.get("gravity", "0 0 -9.81")
-        self.meshed: list[str] = []  # names of bodies with meshes
+        flags = {} if option is None or (flag := option.find("flag")) is None else flag.attrib
+        self.skipped: dict[str, list[str]] = {what: [] for what in NOT_READ}
         self.model = MjcfModel(root.get("model", "robot"), _numbers(gravity, 3, "<option gravity>"))
+        if flags.get("gravity") == "disable":
+            self.model.gravity = np.zeros(3)
         self.sites: dict[str, tuple[str, Array]] = {}
         self.drawn: dict[str, Array] = {WORLD: np.eye(4)}  # body frames in the world, every joint as drawn
         for world in root.findall("worldbody"):
             self._sites(world, WORLD)
             for element in world.findall("body"):
                 self._body(element, WORLD)
-        self.model.tell_meshes(self.meshed)
-        for group in root.findall("equality"):
-            for element in group:
-                self._equality(element)
+        for what, names in self.skipped.items():
+            self.model.tell(what, names)
+        disabled = "disable" in (flags.get("equality"), flags.get("constraint"))
+        equalities = [element for group in root.findall("equality") for element in group]
+        self.model.tell(DISABLED, [one.get("name") or f"<{one.tag}>" for one in equalities if disabled])
+        for element in equalities if not disabled else ():
+            self._equality(element)
         for group in root.findall("tendon"):
             for element in group:
                 self._tendon(element)
@@ -213,7 +228,9 @@ class _Reader:
         for geom in element.findall("geom"):
             self._geom(body, geom)
         if any("mesh" in self._attributes(geom) for geom in element.findall("geom")):
-            self.meshed.append(name)
+            self.skipped[MESHES].append(name)
+        if _number(element.attrib, "gravcomp", 0.0, label):
+            self.skipped[GRAVCOMP].append(name)
         self._sites(element, name)
         for child in element.findall("body"):
             self._body(child, name)
@@ -238,18 +255,19 @@ class _Reader:
             raise NeedsCompilerError(f"springdamper of {label}")
         stiffness = joint_stiffness(given.get("stiffness", "0").split(), kind, label)
         turn = np.pi / 180.0 if self.degrees and kind == "hinge" else 1.0
-        limits = None
-        if "range" in given and given.get("limited", "auto") != "false" and kind in ("hinge", "slide"):
-            low, high = turn * _numbers(given["range"], 2, label)
-            limits = (float(low), float(high)) if low < high else None
+        limits = _span(given, "", label)
+        if limits and kind == "ball":
+            self.skipped[BALL_RANGE].append(name)
+        single = kind in ("hinge", "slide")
         axis = _numbers(given.get("axis", "0 0 1"), 3, label)
         return MjcfJoint(
             name=name,
             kind=kind,
             pos=_numbers(given.get("pos", "0 0 0"), 3, label),
             axis=_direction(axis, label),
-            limits=limits,
-            damping=_number(given, "damping", 0.0, label),
+            limits=(turn * limits[0], turn * limits[1]) if limits and single else None,
+            effort=(_span(given, "actuatorfrc", label) if single else None) or NO_LIMIT,
+            damping=linear(given.get("damping", "0").split(), "damping", label),
             friction=_number(given, "frictionloss", 0.0, label),
             armature=_number(given, "armature", 0.0, label),
             reference=turn * _number(given, "ref", 0.0, label),
@@ -345,10 +363,12 @@ class _Reader:
             raise NeedsCompilerError(label)
         if "joint" not in given:
             raise DescriptionError(label, "only motors of joints are supported", "use <motor joint=...>")
-        gear = _number(given, "gear", 1.0, label)
-        span = given.get("forcerange") or (given.get("ctrlrange") if INTERFACES[element.tag] == "effort" else None)
-        limit = abs(gear) * max(abs(v) for v in _numbers(span, 2, label)) if span else np.inf
-        self.model.actuators.append(MjcfActuator(given["joint"], INTERFACES[element.tag], float(limit) or np.inf))
+        if given.keys() & set(OF_GENERAL) or self.defaults.keys() & set(ACTUATORS) - {element.tag}:
+            raise NeedsCompilerError(label)
+        interface, gear = INTERFACES[element.tag], _number(given, "gear", 1.0, label)
+        spans = [_span(given, "force", label), _span(given, "ctrl", label) if interface == "effort" else None]
+        doubt = "" if interface == "effort" else servo(interface)
+        self.model.actuators.append(MjcfActuator(given["joint"], interface, effort_of(gear, spans), doubt))
 
 
 def _refuse_unknown(root: ET.Element) -> None:
@@ -367,6 +387,28 @@ def _refuse_unknown(root: ET.Element) -> None:
                 raise DescriptionError(label, problem, or_near(name, OF_EQUALITY, "remove it"))
 
 
+def _span(given: Mapping[str, str], what: str, label: str) -> tuple[float, float] | None:
+    """The range of something, where it is limited."""
+    if f"{what}range" not in given or given.get(f"{what}limited", "auto") == "false":
+        return None
+    low, high = map(float, _numbers(given[f"{what}range"], 2, label))
+    return (low, high) if low < high else None
+
+
+def effort_of(gear: float, spans: Iterable[tuple[float, float] | None]) -> tuple[float, float]:
+    """Range of effort at a joint, of an actuator whose force stays in each of the spans."""
+    low, high = NO_LIMIT
+    for span in (one for one in spans if one is not None):
+        low, high = (float(np.clip(end, *span)) for end in (low, high))
+    ends = (gear * low, gear * high) if gear else (0.0, 0.0)
+    return min(ends), max(ends)
+
+
+def servo(interface: str) -> str:
+    """Why the effort of a servo has no bounds."""
+    return f"a {interface} servo without forcerange"
+
+
 def visual_of(body: str, kind: str, size: Sequence[float], frame: Array, rgba: Iterable[float]) -> Visual:
     """A geom as a visual; MuJoCo's `size` has radii and half lengths, and a capsule is drawn as a cylinder."""
     shape, extent = {
@@ -379,13 +421,20 @@ def visual_of(body: str, kind: str, size: Sequence[float], frame: Array, rgba: I
 
 def joint_stiffness(values: Sequence[str], kind: str, label: str) -> float:
     """Stiffness of a joint's spring; refused where it is none of ours."""
-    numbers = _numbers(" ".join(values), len(values), f"{label} stiffness")
-    if numbers[1:].any():
-        raise DescriptionError(
-            label, "the stiffness of its spring depends on its length", "write one number, stiffness"
-        )
-    if numbers[0] and kind not in ("hinge", "slide"):
+    number = linear(values, "stiffness", label)
+    if number and kind not in ("hinge", "slide"):
         raise DescriptionError(label, f"a spring of a {kind} joint is not modelled", "remove stiffness")
+    return number
+
+
+def linear(values: Sequence[str], what: str, label: str) -> float:
+    """A stiffness or a damping; refused where it is a polynomial."""
+    numbers = _numbers(" ".join(values), max(1, len(values)), f"{label} {what}")
+    if numbers[1:].any():
+        depends = (
+            "stiffness of its spring depends on its length" if what == "stiffness" else "damping depends on its speed"
+        )
+        raise DescriptionError(label, f"the {depends}", f"write one number, {what}")
     return float(numbers[0])
 
 

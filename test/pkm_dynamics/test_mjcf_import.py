@@ -217,6 +217,7 @@ def test_both_readers_agree(robot: str) -> None:
     [
         ('body2="right_bar"', 'body2="nobody"', "nobody"),
         ('name="left_elbow" axis="0 0 1"', 'name="left_elbow" axis="0 0 1" stiffness="3 1"', "depends on its length"),
+        ('damping="0.1"', 'damping="1 0.5 0.25"', "damping depends on its speed"),
         ("<connect body1", "<distance geom1", "connect or weld"),
         ("<equality>", "<equalities>", "not well-formed"),
         ("equality>", "equalities>", "did you mean 'equality'"),
@@ -228,6 +229,82 @@ def test_both_readers_agree(robot: str) -> None:
 def test_what_cannot_be_used_is_named(old: str, new: str, words: str) -> None:
     with pytest.raises(DescriptionError, match=words):
         plus_text(FIVE_BAR.replace(old, new), {"platform": "left_bar"})
+
+
+COMPILED = '<mujoco><default><default class="any"/></default>'  # in place of <mujoco>: the text needs MuJoCo's compiler
+
+
+@pytest.mark.parametrize(
+    ("joint", "actuators", "effort", "words"),
+    [
+        ('actuatorfrcrange="-3 3"', '<motor {} ctrlrange="-20 20"/>', 3.0, ""),
+        ('actuatorfrcrange="-3 3"', "<motor {}/>", 3.0, ""),
+        ('actuatorfrcrange="-3 3"', '<position {} kp="100"/>', 3.0, ""),
+        ('actuatorfrcrange="-3 3" actuatorfrclimited="false"', '<motor {} ctrlrange="-20 20"/>', 20.0, ""),
+        ("", '<motor {} ctrlrange="-20 20" ctrllimited="false"/>', np.inf, ""),
+        ("", '<motor {0} ctrlrange="-20 20"/><motor {0} gear="3" ctrlrange="-5 5"/>', 35.0, "add up: crank"),
+        ('actuatorfrcrange="-30 30"', '<motor {0} ctrlrange="-20 20"/><motor {0} ctrlrange="-20 20"/>', 30.0, "add up"),
+        ("", '<motor {0} ctrlrange="-20 20"/><damper {0} kv="3" ctrlrange="0 1"/>', 20.0, "not read: the damper crank"),
+        ("", '<cylinder {} ctrlrange="0 1" area="2"/>', 2.0, "crank \\(0 to 2, taken as 2"),
+        ("", '<motor {} gear="-9" ctrlrange="-1 2"/>', 9.0, "crank \\(-18 to 9, taken as 9"),
+        ("", '<general {} gainprm="10" ctrlrange="-1 3" biastype="affine" biasprm="-10 0 0"/>', 20.0, ""),
+        ("", '<general {} gainprm="10" gear="2" ctrlrange="-1 1"%s/>', np.inf, "no limit .* crank \\(a position servo"),
+        ("", '<general {} gainprm="10" gear="2" ctrlrange="-1 1" forcerange="-4 4"%s/>', 8.0, ""),
+        ("", '<muscle {} ctrlrange="0 1"/>', np.inf, "no limit .* crank \\(a muscle"),
+    ],
+)
+def test_an_effort_limit_is_what_actuators_have_together(joint: str, actuators: str, effort: float, words: str) -> None:
+    """By both readers, and where forces follow from controls by MuJoCo: no more than it has either way."""
+    mujoco = pytest.importorskip("mujoco")
+    actuators = actuators.format('joint="crank"').replace("%s", ' biastype="affine" biasprm="0 -10 -1"')
+    body = f'<body name="b"><joint name="crank" axis="0 0 1" range="-90 90" {joint}/>%s</body>'
+    body %= '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    text = f"<mujoco><worldbody>{body}</worldbody><actuator>{actuators}</actuator></mujoco>"
+    for one in (text, text.replace("<mujoco>", COMPILED)):
+        found = assembly_of(one)
+        assert found.joints[0].limits.effort == pytest.approx(effort)
+        told = [note for note in found.notes if re.search(words, note)]
+        assert len(told) == len(found.notes) == bool(words)
+    m = mujoco.MjModel.from_xml_string(text)
+    data, ways = mujoco.MjData(m), []
+    if effort < np.inf and m.actuator_ctrllimited.all():
+        for end in (0, 1):
+            data.ctrl[:], data.act[:] = m.actuator_ctrlrange[:, end], m.actuator_ctrlrange[: m.na, end]
+            mujoco.mj_forward(m, data)
+            ways.append(abs(float(data.qfrc_actuator[0])))
+        assert min(way for way in ways if way) == pytest.approx(effort)
+
+
+@pytest.mark.parametrize("setting", ['settotalmass="50"', 'boundmass="0.45"', 'boundinertia="0.01"'])
+def test_masses_are_those_that_the_compiler_sets(setting: str) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    text = FIVE_BAR.replace('angle="degree"', f'angle="degree" {setting}')
+    m, stated = mujoco.MjModel.from_xml_string(text), assembly_of(FIVE_BAR).bodies
+    for name, body in assembly_of(text).bodies.items():
+        assert body.inertial.mass == pytest.approx(float(m.body(name).mass[0]))
+        own = np.linalg.eigvalsh(body.inertial.inertia)
+        np.testing.assert_allclose(own, np.sort(m.body(name).inertia), rtol=1e-9, atol=1e-15)
+    one, other = assembly_of(text).bodies["left_bar"].inertial, stated["left_bar"].inertial
+    assert one.mass != other.mass or (one.inertia != other.inertia).any()
+
+
+def test_what_is_dropped_is_told_by_name() -> None:
+    pytest.importorskip("mujoco")
+    ball = '<body name="ball" gravcomp="1"><joint name="ball" type="ball" range="0 30"/>%s</body></worldbody>'
+    ball %= '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    text = re.sub("<mujoco.*>", "<mujoco>", FIVE_BAR, count=1).replace("</worldbody>", ball)
+    still = text.replace('-9.81 0"/>', '-9.81 0"><flag equality="disable" gravity="disable"/></option>')
+    assert still != text
+    for one in (text, text.replace("<mujoco>", COMPILED)):
+        told = " ".join(assembly_of(one).notes)
+        assert "not read: gravcomp of ball" in told
+        assert "not read: the range of the ball ball" in told
+        assert "a <flag> disables" not in told
+    for one in (still, still.replace("<mujoco>", COMPILED)):
+        found = assembly_of(one)
+        assert any("a <flag> disables" in note for note in found.notes)
+        assert not any(joint.closes for joint in found.joints)
+        assert not found.gravity.any()
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
