@@ -35,8 +35,8 @@ class TimeLeft:
         if done != self._done:
             self._done, self._moved = done, now
         since = done - self._before
-        left = (now - self._began) * (100.0 - done) / max(since, 1.0)
-        return f", about {left:.0f} s left" if since > _LEAST and now - self._moved < max(left, _AGAIN_AFTER) else ""
+        left = (self._moved - self._began) * (100.0 - done) / max(since, 1.0) - (now - self._moved)
+        return f", about {left:.0f} s left" if since > _LEAST and left > 0.0 else ""
 
 
 @contextlib.contextmanager
