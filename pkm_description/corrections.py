@@ -119,9 +119,8 @@ def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Me
 
 
 def _keeps_its_branch(mechanism: Mechanism, displacements: Sequence[Displacement]) -> bool:
-    """Whether the displaced loops close with the platform on the branch that the drawing gives it.
-
-    Ratios do not count: those of drives change no loop, and those that loops imply stay.
+    """Whether the displaced loops close with the platform on the branch that the drawing gives it. Ratios do not count:
+    those of drives change no loop, and those that loops imply stay.
     """
     moves = {(one.element, one.place): one for one in displacements}
 
@@ -177,7 +176,6 @@ def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], 
 
 def _set_ratio(root: ET.Element, mechanism: Mechanism, one: Displacement) -> None:
     """Change the multiplier of a follower, or the gear ratio of a drive, which is motor speed over joint speed.
-
     `gear_correction` of the drive passes the change on to the machine, whose file has the ratio of the drawing.
     """
     joint, factor = mechanism.joint_named.get(one.element), 1.0 + float(one.twist[0])

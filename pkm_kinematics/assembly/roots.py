@@ -155,7 +155,6 @@ def _closed_circle(corners: list[Complex], z: Complex) -> Complex | None:
 
 def _separate(system: Complex, circle: Complex, known: Complex, paths: int) -> list[tuple[Complex, int]] | None:
     """Resolve a bundle of `paths` that circles about t = 1 cannot separate, by Newton's method from points of one.
-
     Simple solutions, at most one multiple one, with their multiplicities; None where the count does not come out.
     """
     simple: list[Complex] = []

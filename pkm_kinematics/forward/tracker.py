@@ -134,7 +134,6 @@ class ModeTracker:
 
     def _passed(self) -> Array:
         """Per block -1.0 if its singularity was passed since the last configuration with labels; of its drivers not.
-
         Closed forms are compared with that configuration, iterated limbs by the reader with the one that it read last.
         """
         passed = np.where(self._iterated, self._reader.sides, 1.0)

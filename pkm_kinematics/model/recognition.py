@@ -213,9 +213,8 @@ def _in_carrier(bodies: Any, chain: list[int], point: Array, axis: Array) -> tup
 
 
 def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool) -> bool:
-    """True where all turning axes are parallel, and slides across them.
-
-    The first joint is none of them if it is a lift: one that slides leads out of their plane, one that turns tilts it.
+    """True where all turning axes are parallel, and slides across them. The first joint is none of them if it is a
+    lift: one that slides leads out of their plane, one that turns tilts it.
     """
     rest = axes[1:] if lifted else axes
     normal = next(axis for axis, _, slides in rest if not slides)

@@ -82,7 +82,6 @@ class FromHome:
 
     def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
         """`continued` of a mechanism of one degree of freedom: what is on its curve, in the order reached from home.
-
         Cranks pass dead points on the way: closed forms take the branch nearest by. Off a closed curve: NOT_CONNECTED.
         """
         seeds, arrived = np.array(start.seeds_for(np.arange(len(poses)))), np.zeros(len(poses), dtype=bool)

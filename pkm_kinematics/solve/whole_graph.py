@@ -198,9 +198,8 @@ def _platform_branch(task: Task, home: Array) -> tuple[list[Body], Array]:
 
 
 def _with_platform(graph: Graph, task: Task, home: Array) -> tuple[Graph, int]:
-    """The graph with the platform's branch as ordinary bodies; returns it and the index of the platform's body.
-
-    Limb bodies come first: where the closures leave joints free, the last ones rest, and those are the platform's.
+    """The graph with the platform's branch as ordinary bodies; returns it and the index of the platform's body. Limb
+    bodies come first: where the closures leave joints free, the last ones rest, and those are the platform's.
     """
     branch, tail = _platform_branch(task, home)
     carried = [i for i in range(2, len(graph.bodies)) if _root(graph.bodies, i) == PLATFORM]

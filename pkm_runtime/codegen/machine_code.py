@@ -116,9 +116,8 @@ class VectorCode:
         return int(self._engine.get_function_address(name))
 
     def __call__(self, columns: Array, out: Array) -> None:
-        """Fill `out` (results + 1, n) from `columns` (k, n) of `inputs`, n a multiple of LANES; or `ValueError`.
-
-        The last is 1 where all comparisons came out as recorded, else 0: results not to be used. Rows are contiguous.
+        """Fill `out` (results + 1, n) from `columns` (k, n) of `inputs`, n a multiple of LANES; or `ValueError`. The
+        last is 1 where all comparisons came out as recorded, else 0: results not to be used. Rows are contiguous.
         """
         n = columns.shape[1]
         if columns.shape[0] != len(self.inputs) or out.shape != (self._width + 1, n) or n % LANES:
@@ -129,9 +128,8 @@ class VectorCode:
 
 
 def _compiled(text: str, level: int) -> llvm.ExecutionEngine:
-    """LLVM assembly of a module as code for this processor, alive as long as the engine; `level` 0 to 3 optimises.
-
-    The last ones are kept: whoever loads a robot again need not compile it again.
+    """LLVM assembly of a module as code for this processor, alive as long as the engine; `level` 0 to 3 optimises. The
+    last ones are kept: whoever loads a robot again need not compile it again.
     """
     name = hashlib.sha256(f"{level}{text}".encode()).digest()
     engine = _LAST.pop(name, None) or _compile(text, level)
