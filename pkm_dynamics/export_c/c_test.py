@@ -134,9 +134,8 @@ def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator
     q = known.q[:, kinematics.engine.actuated_column]
     yield "drives", q, np.where(closed, 0, known.status)
     path = kinematics.forward(q, near=given["near"])
-    again = kinematics.forward(
-        q, near=path.pose
-    ).pose  # it ends where little is left; a step from there leaves rounding
+    # it ends where little is left to correct; a step from there leaves rounding
+    again = kinematics.forward(q, near=path.pose).pose
     pose = np.where(np.isfinite(again), again, path.pose)
     yield "forward", pose, np.where(path.status == Status.JOINT_LIMIT, 0, path.status)
 
