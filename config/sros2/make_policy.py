@@ -27,6 +27,7 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 
 from pkm_bringup import bringup
+from pkm_description.ros.transport import transport_environment
 
 FILE = Path(__file__).with_name("policy.xml")
 CLIENT = "client"
@@ -180,6 +181,7 @@ def read(text: str) -> Enclaves:
 def made(expected: str = "") -> str:
     """The policy of the nodes as they are now; where one is expected, they get a minute to be so."""
     os.environ.update(ROS_DOMAIN_ID=_DOMAIN, ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST")
+    os.environ.update(transport_environment(os.environ))
     wanted = read(expected) if expected else {}
     enclaves: Enclaves = {}
     for options, processes in RUNS:

@@ -31,7 +31,7 @@ _numbers = itertools.count(1)
 
 
 @contextmanager
-def _transport() -> Iterator[None]:
+def suite_transport() -> Iterator[None]:
     """Within this context a new node uses the suite's transport; the environment is restored afterwards."""
     before = dict(os.environ)
     os.environ.update(transport_environment(os.environ, "SUBNET"))
@@ -63,7 +63,7 @@ class ClientNode:
         self._closing = False
         _load_trigger()
         self._context = rclpy.Context()
-        with _transport():
+        with suite_transport():
             rclpy.init(args=[], context=self._context)
             self._node = Node(
                 f"robot_client_{os.getpid()}_{next(_numbers)}",

@@ -59,8 +59,14 @@ class RosLink(ClientNode):
         self._subscribe(node)
         deadline = time.monotonic() + timeout
         self._find(self._missing, timeout)
-        while ready and self._state is not None and self._state.mode == Mode.WAITING and time.monotonic() < deadline:
+        while self._waits(ready) and time.monotonic() < deadline:
             time.sleep(LOOK)
+
+    # For readings that the controller has; with `ready`, for the first that it gets, too
+    def _waits(self, ready: bool) -> bool:
+        self._read_joints()
+        assert self._state is not None
+        return ready if self._state.mode == Mode.WAITING else not self._joints and self._state.mode != Mode.STOPPED
 
     def _subscribe(self, node: Node) -> None:
         return

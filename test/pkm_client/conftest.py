@@ -29,8 +29,9 @@ def described(namespace: str, *texts: str) -> Iterator[None]:
     topics = importlib.import_module("pkm_description.ros.topics")
     message = importlib.import_module("std_msgs.msg").String
     context = rclpy.Context()
-    rclpy.init(context=context)
-    node = rclpy.create_node("description", context=context, namespace=namespace)
+    with importlib.import_module("pkm_client.ros.client_node").suite_transport():  # else it is found 3 s later
+        rclpy.init(context=context)
+        node = rclpy.create_node("description", context=context, namespace=namespace)
     for text in texts:
         node.create_publisher(message, topics.ROBOT_DESCRIPTION, topics.LATCHED).publish(message(data=text))
     try:

@@ -51,8 +51,9 @@ class Encoder:
         topics = importlib.import_module("pkm_description.ros.topics")
         state = importlib.import_module("pkm_interfaces.msg").ControllerState
         self._rclpy, self._context = rclpy, rclpy.Context()
-        rclpy.init(context=self._context)
-        self._node = rclpy.create_node("encoder", context=self._context, namespace=NAMESPACE)
+        with importlib.import_module("pkm_client.ros.client_node").suite_transport():
+            rclpy.init(context=self._context)
+            self._node = rclpy.create_node("encoder", context=self._context, namespace=NAMESPACE)
         self._publisher = self._node.create_publisher(self._joints, "conveyor_encoders", topics.STREAM_OUT)
         self._random = np.random.default_rng(3)
         self.seen: list[tuple[float, np.ndarray]] = []

@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 
 from pkm_bringup import bringup
 from pkm_bringup.runner import ros_arguments, set_up_discovery, write_parameters
+from pkm_client.ros.client_node import suite_transport
 from pkm_description.ros import topics
 
 from .benches import BENCHES
@@ -33,8 +34,9 @@ class Client:
 
     def __init__(self, namespace: str) -> None:
         self._context = rclpy.Context()
-        rclpy.init(context=self._context)
-        self.node = Node("client", context=self._context, namespace=namespace)
+        with suite_transport():  # with Fast DDS' own, a process that starts hears of this one 3 s later
+            rclpy.init(context=self._context)
+            self.node = Node("client", context=self._context, namespace=namespace)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self._clients: dict[str, Any] = {}

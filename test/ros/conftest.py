@@ -19,6 +19,7 @@ from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import QoSProfile  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
+from pkm_client.ros.client_node import suite_transport  # noqa: E402
 from pkm_description.ros import topics  # noqa: E402
 
 _contexts: list[rclpy.Context] = []
@@ -31,7 +32,9 @@ def _context() -> rclpy.Context:
     """
     if not (_contexts and _contexts[-1].ok()):
         _contexts.append(rclpy.Context())
-        rclpy.init(context=_contexts[-1])
+        with suite_transport():  # with Fast DDS' own, nodes that start hear of this process 3 s later
+            rclpy.init(context=_contexts[-1])
+            Node("first", context=_contexts[-1]).destroy_node()  # the profile is read with the first one
     return _contexts[-1]
 
 
