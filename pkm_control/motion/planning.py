@@ -56,6 +56,10 @@ _LINES_AT_ONCE = 64
 _RESERVES = 1e-3, 5e-3  # of bounds on actuators, tried for lines: what is linear between grid points misses as much
 _ASKED = 48  # samples of a line, spread over its time, that are asked of the robot itself
 _COARSER = 5  # where the motion space turns with the pose: evaluations take longer, paths are of one smooth piece
+_USED_UP, _SOUGHT = (
+    0.999,
+    0.9995,
+)  # shares of a bound: where the search for the quickest motion ends, and what it aims at
 _PER = ("", "s", "s^2", "s^3")  # units of time of derivatives, by their order
 
 
@@ -470,10 +474,16 @@ class MotionPlanner:
             else:
                 load = self._effort_load(at, 0.0 * twist, 0.0 * acceleration, carried)
                 raise load.error("at rest on the path", _REMEDY_HEAVY)
-            for _ in range(10):
-                middle = 0.5 * (low + high)
-                low, high = (low, middle) if slowed(middle).ratio <= 1.0 else (middle, high)
-            return high, slowed(high).name
+            over, load = slowed(low).ratio, slowed(high)
+            for _ in range(10):  # along the chord over 1 / factor^2, in which loads are convex but for friction
+                if load.ratio > _USED_UP:
+                    break
+                share = 0.5 if self._pulling is not None else (_SOUGHT - load.ratio) / (over - load.ratio)
+                middle = (high**-2 + share * (low**-2 - high**-2)) ** -0.5
+                found = slowed(middle)
+                low, over = (low, over) if found.ratio <= 1.0 else (middle, found.ratio)
+                high, load = (middle, found) if found.ratio <= 1.0 else (high, load)
+            return high, load.name
         if needed[name] >= 0.999:
             return stretch, name
         return stretch, "the programmed speed or the actuators"
