@@ -68,7 +68,7 @@ def expected() -> Array:
     return np.asarray(NOISE * np.sqrt(np.diag(np.linalg.inv(J.T @ J))))
 
 
-@pytest.mark.parametrize("runs", [6, pytest.param(24, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [2, pytest.param(24, marks=pytest.mark.slow)])
 def test_offsets_and_lengths_are_found_as_well_as_the_model_allows(runs: int) -> None:
     mechanism, random, spread = load_mechanism("orthoglide"), np.random.default_rng(0), expected()
     off, before, after = [], [], []

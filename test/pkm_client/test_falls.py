@@ -74,10 +74,10 @@ def fallen(robot: Robot, fall: Callable[[SimulatedMachine], Callable[[], None]])
         ("delta", loaded(200.0), True),
         ("delta", without(0), False),
         ("tripod_3prs", loaded(200.0), True),
-        ("tripod_3prs", without(0), True),
-        ("quattro", without(1), False),
+        pytest.param("tripod_3prs", without(0), True, marks=pytest.mark.slow),
+        pytest.param("quattro", without(1), False, marks=pytest.mark.slow),
         ("gough_stewart", without(*range(6)), False),
-        ("gough_stewart", without(0), False),
+        pytest.param("gough_stewart", without(0), False, marks=pytest.mark.slow),
     ],
 )
 def test_who_fell_is_led_back(name: str, fall: Callable[[SimulatedMachine], Callable[[], None]], outside: bool) -> None:

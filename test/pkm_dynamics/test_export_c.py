@@ -79,7 +79,7 @@ def passes(robot: str, folder: Path, compiler: str, options: list[str], single: 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.by_day("cable_8", "delta", "quattro", "tripod_3prs")
+@pytest.mark.by_day("quattro", "tripod_3prs")
 @needs_compiler
 @pytest.mark.parametrize(
     ("compiler", "options"),

@@ -91,7 +91,7 @@ def test_positions_that_are_followed_are_no_fault(of_gallery) -> None:
 
 def test_brakes_take_energy_away_from_coupled_actuators() -> None:
     random = np.random.default_rng(3)
-    for _ in range(200):
+    for _ in range(40):
         root = random.normal(size=(6, 6)) * np.geomspace(0.1, 10.0, 6)
         mass = root @ root.T + 0.1 * np.eye(6)
         brakes = Brakes(mass, np.full(6, 50.0))

@@ -76,7 +76,7 @@ def delta(native_of: Callable[[str], Native]) -> Native:
     return native_of("delta")
 
 
-@pytest.mark.by_day("delta", "quattro")
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize("name", ["delta", "gough_stewart", "wrist_3ups_s", "quattro"])
 def test_the_law_is_that_of_python(name: str, native_of: Callable[[str], Native]) -> None:
     """Efforts within limits, to 1e-10 of the largest; the platform found in the same place; nothing allocated."""
@@ -104,7 +104,7 @@ def test_the_law_is_that_of_python(name: str, native_of: Callable[[str], Native]
         assert (np.abs(found[:, -1 - m : -1]) == native.limits.effort).any(), "no effort was cut"
 
 
-@pytest.mark.by_day("delta", "quattro")
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize(("name", "difference"), [("delta", 1e-6), ("gough_stewart", 1e-6), ("quattro", 1e-5)])
 def test_a_reference_of_the_drives_is_one_of_the_platform(
     name: str, difference: float, native_of: Callable[[str], Native]

@@ -4,6 +4,7 @@
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -58,6 +59,21 @@ def call(folder: Path, before: str = "", second: str = "1", **environment: str) 
     return int(hits), int(misses), Path(where), done.stderr.splitlines()
 
 
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the kernel, compiled by one process and loaded by the next."""
+    folder = tmp_path_factory.mktemp("compiled")
+    assert call(folder) == (0, 2, folder / "__pycache__", [])
+    assert call(folder) == (2, 0, folder / "__pycache__", [])
+    return folder
+
+
+@pytest.fixture
+def kept(compiled_once: Path, tmp_path: Path) -> Path:
+    """A copy of that folder."""
+    return Path(shutil.copytree(compiled_once, tmp_path / "kept"))
+
+
 @pytest.fixture
 def closed(tmp_path: Path) -> dict[str, str]:
     """A package's folder and a home that cannot be written, also by root: files stand in the way."""
@@ -67,16 +83,14 @@ def closed(tmp_path: Path) -> dict[str, str]:
     return {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "temporary")}
 
 
-def test_kernels_are_kept_beside_their_sources(tmp_path: Path) -> None:
-    assert call(tmp_path) == (0, 2, tmp_path / "__pycache__", [])
-    assert call(tmp_path) == (2, 0, tmp_path / "__pycache__", [])
+def test_kernels_are_kept_beside_their_sources(kept: Path) -> None:
+    assert call(kept) == (2, 0, kept / "__pycache__", [])
 
 
-def test_an_index_that_names_a_type_of_an_older_version_is_made_anew(tmp_path: Path) -> None:
-    old = tmp_path / "old_version.py"
+def test_an_index_that_names_a_type_of_an_older_version_is_made_anew(kept: Path) -> None:
+    old = kept / "old_version.py"
     old.write_text("class Type:\n    pass\n")
-    call(tmp_path)
-    (index,) = (tmp_path / "__pycache__").glob("*.nbi")
+    (index,) = (kept / "__pycache__").glob("*.nbi")
     mark = f"""
 import pickle
 from pathlib import Path
@@ -86,11 +100,11 @@ with Path({str(index)!r}).open("wb") as file:
     pickle.dump(numba.__version__, file, protocol=-1)
     file.write(pickle.dumps(("stamp", {{"key": old_version.Type}}), protocol=-1))
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(kept)])}
     subprocess.run([sys.executable, "-c", mark], env=environment, check=True)
     old.unlink()
-    assert call(tmp_path) == (0, 2, tmp_path / "__pycache__", [])
-    assert call(tmp_path) == (2, 0, tmp_path / "__pycache__", [])
+    assert call(kept) == (0, 2, kept / "__pycache__", [])
+    assert call(kept) == (2, 0, kept / "__pycache__", [])
 
 
 def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
@@ -124,9 +138,8 @@ def test_who_waits_in_vain_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not CompileLock(str(tmp_path), "a").take()  # whatever its end, nothing is left locked
 
 
-def test_a_kernel_is_compiled_after_another_was_loaded(tmp_path: Path) -> None:
-    call(tmp_path)
-    assert call(tmp_path, second="1 + 0j")[:2] == (1, 1)
+def test_a_kernel_is_compiled_after_another_was_loaded(kept: Path) -> None:
+    assert call(kept, second="1 + 0j")[:2] == (1, 1)
 
 
 IMPORTING = """
@@ -161,23 +174,19 @@ def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes(tmp_path: Pat
     assert call(tmp_path)[:2] == (2, 0)
 
 
-def test_what_is_edited_while_a_process_runs_is_compiled_for_that_process_alone(tmp_path: Path) -> None:
-    call(tmp_path)
+def test_what_is_edited_while_a_process_runs_is_compiled_for_that_process_alone(kept: Path) -> None:
     edit = (
         "import pathlib, kernel, time; time.sleep(0.02); f = pathlib.Path(kernel.__file__); f.write_text(f.read_text())"
     )
-    assert call(tmp_path, before=edit)[:2] == (0, 2)
-    assert call(tmp_path)[:2] == (0, 2)  # which of the two was compiled, nobody knows
-    assert call(tmp_path)[:2] == (2, 0)
+    assert call(kept, before=edit)[:2] == (0, 2)
+    assert call(kept)[:2] == (0, 2)  # which of the two was compiled, nobody knows
+    assert call(kept)[:2] == (2, 0)
 
 
-def test_a_clock_that_is_set_after_the_start_compiles_nothing_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_is_set_after_the_start_compiles_nothing_anew(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As that of a small computer that begins in 1970 and is told the time a little later."""
-    call(tmp_path)
     monkeypatch.setitem(globals(), "CALL", "import time\ntrue, time.time = time.time, lambda: 1e6\n" + CALL)
-    assert call(tmp_path, before="time.time = true")[:2] == (2, 0)
+    assert call(kept, before="time.time = true")[:2] == (2, 0)
 
 
 LINKED = """
@@ -199,11 +208,10 @@ print(*(sum(kernel.stats.cache_hits.values()) for kernel in (twice, four_times, 
 """
 
 
-def test_a_loaded_kernel_is_linked_into_others_and_loads_beside_those_that_count_references(tmp_path: Path) -> None:
-    call(tmp_path)
-    (tmp_path / "linked.py").write_text(LINKED)
+def test_a_loaded_kernel_is_linked_into_others_and_loads_beside_those_that_count_references(kept: Path) -> None:
+    (kept / "linked.py").write_text(LINKED)
     clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
-    environment = {**clean, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    environment = {**clean, "PYTHONPATH": os.pathsep.join([str(ROOT), str(kept)])}
     for hits in ("1 0 0", "1 1 1"):
         command = [sys.executable, "-c", "import linked"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -283,21 +291,19 @@ def test_a_place_that_the_user_names_is_used(tmp_path: Path, closed: dict[str, s
     assert call(tmp_path, **closed, NUMBA_CACHE_DIR=str(tmp_path / "named"))[2].parent == tmp_path / "named"
 
 
-def test_kernels_of_an_installation_are_read_by_those_who_cannot_write_there(tmp_path: Path) -> None:
-    call(tmp_path)
-    home = tmp_path / "home"
-    barred = f"old = kept._can_write; kept._can_write = lambda f: not f.startswith({str(tmp_path / '__pycache__')!r})"
-    hits, _, where, said = call(tmp_path, barred, HOME=str(home))
+def test_kernels_of_an_installation_are_read_by_those_who_cannot_write_there(kept: Path) -> None:
+    home = kept / "home"
+    barred = f"old = kept._can_write; kept._can_write = lambda f: not f.startswith({str(kept / '__pycache__')!r})"
+    hits, _, where, said = call(kept, barred, HOME=str(home))
     assert (hits, said) == (2, [])
     assert home in where.parents
 
 
-def test_kernels_that_others_may_have_kept_are_not_run(tmp_path: Path) -> None:
-    call(tmp_path)
-    (tmp_path / "__pycache__").chmod(0o777)
-    home = tmp_path / "home"
+def test_kernels_that_others_may_have_kept_are_not_run(kept: Path) -> None:
+    (kept / "__pycache__").chmod(0o777)
+    home = kept / "home"
     for hits in (0, 2):  # kept in the user's own folder from now on
-        found, _, where, _ = call(tmp_path, HOME=str(home))
+        found, _, where, _ = call(kept, HOME=str(home))
         assert found == hits
         assert home in where.parents
 

@@ -16,6 +16,7 @@ from std_srvs.srv import Trigger
 
 from pkm_bringup.nodes.joystick_node import JoystickNode
 from pkm_bringup.runner import ProcessGroup
+from pkm_control.motion.point_trajectory import MOST_POINTS
 from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.ros.motion_messages import duration_message
 from pkm_description.ros import messages, topics
@@ -65,7 +66,7 @@ def test_a_curve_that_throws_the_robot_is_refused_with_its_time(robot: Robot) ->
 def test_too_many_points_and_a_burst_of_goals_are_answered_soon(robot: Robot) -> None:
     goal = robot.way(robot.offset(0.01))
     point = PlatformTrajectoryPoint(pose=messages.to_pose(robot.offset()))
-    goal.trajectory.points = [point] * 100_000
+    goal.trajectory.points = [point] * (MOST_POINTS + 1)
     handle = robot.send(goal)
     assert robot.result(handle).error_code == Outcome.INVALID_GOAL
     many = {f"{service}_service_qos_profile": topics.MANY_AT_ONCE for service in ("goal", "result")}

@@ -62,7 +62,7 @@ def displaced(pose: jax.Array, step: jax.Array) -> jax.Array:
     return jnp.concatenate([pose[:3] + step[:3], pose[3:] + turned])
 
 
-@pytest.mark.by_day("delta", "carpal_wrist")
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize("name", FEW)
 def test_answers_are_those_of_python(name: str) -> None:
     dynamics, found = robot(name)

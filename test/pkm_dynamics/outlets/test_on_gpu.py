@@ -163,6 +163,7 @@ def test_membership_is_that_of_the_analysis(name: str) -> None:
     assert len(set(why[~inside])) > (name == "delta")  # all that stops a Tricept here are its joints
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_figures_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     """The script for a computer with a GPU runs, and what it times is right."""
