@@ -49,6 +49,7 @@ from pkm_kinematics.kernels.position.closures import CLOSED, DEPENDENT
 from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, ROUNDING
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.solve import engine
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
@@ -219,6 +220,7 @@ class CFiles:
             "LONGEST": self.scalar.number(STEP),
             "SHORT": self.scalar.number(SHORT * STEP),
             "SHORT_PART": self.scalar.number(SHORTEST),
+            "CLOSED_PART": self.scalar.number(engine.SHORTEST / (engine.SHORTER * STEP)),
             "JUMP": self.scalar.number(JUMP),
             "FAR": self.scalar.number(FAR),
             "QUARTER": self.scalar.number(CONTRACTION),

@@ -93,8 +93,9 @@ static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
     pose[6] = c * h[6] - a * h[3] - b * h[4] - d * h[5];
 }
 //// FOLLOW
-/* Takes the joints of the limbs from a pose straight to another, both in the motion space. */
-static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[], REAL q[], REAL found[2])
+/* Takes the joints of the limbs from a pose straight to another, both in the motion space. Where corrections shrink too
+   slowly even in the shortest steps, beside a singularity of a limb, those `at_home` go on in steps that close alone. */
+static int follow_limbs(const REAL from[7], const REAL at[7], int at_home, const REAL side[], REAL q[], REAL found[2])
 {
     REAL way[6], next[7], tried[PLACES], turned_before[NEWTONS], turned[NEWTONS];
     const REAL length = way_to(at, from, way);
@@ -105,6 +106,7 @@ static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[],
     if (limbs(from, side, tried, found, turned_before) != PKM_OK)
         return PKM_NOT_CONNECTED;
     REAL done = ZERO, part = ONE;
+    int closed_alone = 0;
     while (done < ONE) {
         REAL end = done + part * LONGEST / length;
         if (end >= ONE)
@@ -116,8 +118,8 @@ static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[],
         int followed = limbs(end < ONE ? next : at, side, tried, found, turned) == PKM_OK;
         for (int k = 0; k < JOINTS; k++)
             followed = followed && (!newton_turns[k] || FABS(tried[k] - q[k]) <= JUMP);
-        const int shortest = part < SHORT_PART;
-        if (!(shortest && DIVIDED)) {
+        const int shortest = part < (closed_alone ? CLOSED_PART : SHORT_PART);
+        if (!(closed_alone || (shortest && DIVIDED))) {
             followed = followed && found[0] <= QUARTER;
             for (int k = 0; k < NEWTONS && !DIVIDED; k++)
                 followed = followed && !(turned[k] * turned_before[k] < ZERO);
@@ -126,11 +128,14 @@ static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[],
             for (int k = 0; k < PLACES; k++)
                 q[k] = tried[k];
             done = end;
-            part = smaller(part + part, ONE);
-        } else if (shortest) {
-            return PKM_NOT_CONNECTED;
+            part = smaller(closed_alone ? part / QUARTER : part + part, ONE);
+        } else if (!shortest) {
+            part *= closed_alone ? QUARTER : HALF;
+        } else if (at_home && !closed_alone) {
+            closed_alone = 1;
+            part = QUARTER;
         } else {
-            part *= HALF;
+            return PKM_NOT_CONNECTED;
         }
     }
     return found[1] < EXACT * SIZE ? PKM_OK : PKM_NOT_CONNECTED; /* beside a singularity of the limb's parts */
@@ -140,7 +145,7 @@ static int follow_limbs(const REAL from[7], const REAL at[7], const REAL side[],
 static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
 {
     begin_at(start_of_mode[mode], q);
-    return follow_limbs(NAME_home, at, side, q, found);
+    return follow_limbs(NAME_home, at, 1, side, q, found);
 }
 //// TURNING_REACH
 /* The joints of the limbs in a working mode at a pose, by Newton's method from home. */
@@ -198,7 +203,7 @@ static int into_space(const REAL side[], Q_OUT REAL at[7])
     return nearest_in_space(side, Q_GIVEN at, AJAR, INSIDE);
 }
 //// FROM_THERE
-        if (!(known && follow_limbs(limbs->pose, at, side, q, found) == PKM_OK))
+        if (!(known && follow_limbs(limbs->pose, at, 0, side, q, found) == PKM_OK))
 //// SOLVE_AGAIN
         REAL found[2] = {ZERO}, turned[NEWTONS];
         if (limbs(at, side, q, found, turned) != PKM_OK)

@@ -6,7 +6,7 @@ For simulators that reset many worlds and cannot close a loop themselves.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -22,7 +22,7 @@ from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion
 from pkm_kinematics.status import Status
 from pkm_runtime.codegen.c_code import GpuCode, cupy_with_gpu
-from pkm_runtime.codegen.machine_code import LANES, VectorCode
+from pkm_runtime.codegen.machine_code import LANES, VectorCode, empty_columns
 from pkm_runtime.describable import listed
 from pkm_runtime.errors import UsageError
 from pkm_runtime.kernels.binding import empty_shareable, shareable
@@ -55,6 +55,7 @@ class LinkageStates:
     def __init__(self, linkage: Linkage, cupy: Any = None) -> None:
         self.linkage, self.system, self._cupy = linkage, linkage.system, cupy
         self._library = np if cupy is None else cupy
+        self._empty: Callable[..., Any] = empty_columns if cupy is None else lambda *shape: cupy.empty(shape)
         n, dependent = len(linkage.inputs), self.system.dependent
         self._slides = [k for k, name in enumerate(dependent) if self.system.slides(name)]
         self._turns = [k for k, name in enumerate(dependent) if not self.system.slides(name)]
@@ -105,8 +106,7 @@ class LinkageStates:
 
     @cached_property
     def _beside(self) -> LinkageStates:
-        """The same on processors, for what a GPU cannot lead from home."""
-        return LinkageStates(self.linkage)
+        return LinkageStates(self.linkage)  # on processors, for what a GPU cannot lead from home
 
     def solve(self, fit: tuple[Any, Any, Any], q: Any, v: Any, a: Any) -> tuple[Any, Any]:
         """Positions, speeds, accelerations (3, dependent, rows) for those of the inputs; which rows are good."""
@@ -151,13 +151,14 @@ class LinkageStates:
     def _from(self, way: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any]:
         library = self._library
         n, d, rows = len(q), len(self.system.dependent), q.shape[1]
-        columns = library.empty((3 * n + d, rows))
+        columns = self._empty(3 * n + d, rows)
         columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n], columns[3 * n :] = q, v, a, way
         inputs = (self._code if self._cupy is None else self._gpu_code).inputs
         if len(inputs) < len(columns):
-            columns = library.ascontiguousarray(columns[list(inputs)])
+            every, columns = columns, self._empty(len(inputs), rows)
+            columns[:] = every[list(inputs)]
         if self._cupy is None:
-            out = np.empty((3 * d + 3, rows))
+            out = self._empty(3 * d + 3, rows)
             self._code(columns, out)
         else:
             out = self._gpu_code.there(columns)
@@ -204,7 +205,7 @@ def consistent_states(
     def part(at: slice) -> None:
         rng = library.random.default_rng(seed) if gpu else np.random.Generator(np.random.SFC64([seed, at.start]))
         done, rows = at.start, min(GPU_ROWS if gpu else ROWS, -(-(at.stop - at.start) // LANES) * LANES)
-        whole = library.empty((3, len(names), rows))
+        whole = library.empty((3, len(names), rows)) if gpu else empty_columns(3, len(names), rows)
         whole[0, still], whole[1:, still] = home[still], 0.0
         for _ in range(DRAWS * (1 + (at.stop - at.start) // rows)):
             if done == at.stop:

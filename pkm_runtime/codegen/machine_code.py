@@ -82,6 +82,14 @@ def _features() -> str:
 LANES = 8 if "+avx512f" in _features() else 4  # numbers of `VectorCode` in one instruction
 
 
+def empty_columns(*shape: int) -> Array:
+    """Doubles without values for `VectorCode`, rows contiguous."""
+    *rows, n = shape
+    # An odd number of cache lines apart: at a power of two all rows would share the same few places of the cache.
+    lines = -(-n // 8) | 1
+    return np.empty((*rows, 8 * lines))[..., :n]
+
+
 class MachineCode:
     """A recording as a function at `address`: an `int64 f(const double *input0, ..., double *results)`.
 
