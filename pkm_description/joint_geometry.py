@@ -27,6 +27,8 @@ from pkm_description.rotations import (
     vector_from_rotation,
 )
 
+HERE = np.eye(4)
+
 
 @dataclass(frozen=True, eq=False)
 class Freedom:
@@ -76,7 +78,7 @@ def floating_freedoms(prefix: str) -> tuple[Freedom, ...]:
 
 def child_frame(joint: Joint, position: Array) -> Array:
     """Frame (4, 4) of the child link in the joint frame at a position (dof,) [m, rad]."""
-    frame = np.eye(4)
+    frame = HERE.copy()  # sooner than `np.eye`
     for freedom, value in zip(freedoms(joint), position, strict=True):
         if freedom.slides:
             frame[:3, 3] += frame[:3, :3] @ freedom.axis * value

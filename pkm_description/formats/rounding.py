@@ -47,8 +47,8 @@ def settled(text: str) -> tuple[str, list[str]]:
         home = tree.home_of(model)
         if not model.loops:
             continue
-        home = _closed(model, _near(model, home, STARTS if description.platform_link else 1))
-        gap = float(np.abs(model.closure(home)[0]).max())
+        home, open_by, _ = _closed(model, _near(model, home, STARTS if description.platform_link else 1))
+        gap = float(np.abs(open_by).max())
         if AGREE < gap < SINGLE and (found := _settled(model, home, members)) is not None:
             gaps.append(gap * model.length)
             moves.append(max(float(np.abs(frame[:3, 3]).max()) for frame in found.values()))
@@ -75,45 +75,50 @@ def _near(model: ClosureModel, start: Array, starts: int) -> Array:
     return found
 
 
-def _held(model: ClosureModel, q: Array) -> tuple[Array, int, Array]:
-    """Left vectors, number of independent equations and right vectors (rows) where the loops are."""
-    left, sizes, right = np.linalg.svd(model.closure(q)[1])
+def _held(J: Array) -> tuple[Array, int, Array]:
+    """Left vectors, number of independent equations and right vectors (rows)."""
+    left, sizes, right = np.linalg.svd(J)
     return left, int((sizes > RANK * max(1.0, float(sizes.max(initial=0.0)))).sum()), right
 
 
-def _closed(model: ClosureModel, q: Array) -> Array:
+def _closed(model: ClosureModel, q: Array) -> tuple[Array, Array, Array]:
+    """Coordinates near q that close the loops as far as rounding lets them; gaps and Jacobian there."""
     for _ in range(3):
         gap, J = model.closure(q)
-        q = advance(model, q, -np.linalg.pinv(J, rcond=RANK) @ gap)
-    return q
+        step = -np.linalg.pinv(J, rcond=RANK) @ gap
+        q = advance(model, q, step)
+        if np.abs(step).max(initial=0.0) < AGREE:
+            break
+    return q, gap + J @ step, J
 
 
 def _settled(model: ClosureModel, home: Array, members: Collection[str]) -> dict[tuple[str, str], Array] | None:
     """Displacements (4, 4) of frames in their own axes, by what they place and its name; None where none is small."""
     random, configurations = np.random.default_rng(1), [home]
+    J = model.closure(home)[1]
     for _ in range(SAMPLES):
-        _, held, right = _held(model, configurations[-1])
+        _, held, right = _held(J)
         step = right[held:].T @ random.uniform(-1.0, 1.0, len(right) - held)
         step *= STRAY / max(float(np.abs(step).max(initial=0.0)), STRAY)
-        configurations.append(_closed(model, advance(model, configurations[-1], step)))
+        q, _, J = _closed(model, advance(model, configurations[-1], step))
+        configurations.append(q)
     moved = {("joint", name): np.eye(4) for name in sorted(members)}
     moved |= {(end, one.name): np.eye(4) for one in model.loops for end in ENDS}
     for _ in range(ROUNDS):
         now = _displaced(model, moved)
-        freed, at, columns = _freed(now, moved)
-        rows, gaps = [], []
-        for k, q in enumerate(configurations):
-            configurations[k] = q = _closed(now, q)
-            whole = np.zeros(freed.size)
-            whole[at] = q
-            gap, J = freed.closure(whole)
-            left, held, _ = _held(now, q)
-            rows.append(left[:, held:].T @ J[:, columns])
-            gaps.append(left[:, held:].T @ gap)
-        worst = float(np.abs(np.concatenate(gaps)).max(initial=0.0))
+        closed = [_closed(now, q) for q in configurations]
+        configurations = [q for q, _, _ in closed]
+        left = [vectors[:, held:].T for vectors, held, _ in (_held(J) for _, _, J in closed)]
+        gaps = np.concatenate([rows @ gap for rows, (_, gap, _) in zip(left, closed, strict=True)])
+        worst = float(np.abs(gaps).max(initial=0.0))
         if worst < EXACT:
             break
-        change = np.linalg.lstsq(np.concatenate(rows), -np.concatenate(gaps), rcond=SINGLE)[0].reshape(-1, 6)
+        freed, at, columns = _freed(now, moved)
+        rows, whole = [], np.zeros(freed.size)
+        for q, some in zip(configurations, left, strict=True):
+            whole[at] = q
+            rows.append(some @ freed.closure(whole)[1][:, columns])
+        change = np.linalg.lstsq(np.concatenate(rows), -gaps, rcond=SINGLE)[0].reshape(-1, 6)
         for (key, frame), twist in zip(moved.items(), change, strict=True):
             moved[key] = frame @ _displacement(twist, model.length)
     far = max(float(np.abs(frame[:3, 3]).max()) for frame in moved.values()) / model.length

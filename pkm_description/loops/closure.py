@@ -105,13 +105,12 @@ class ClosureModel:
             if joint.type is JointType.FIXED:
                 poses[self.link_index[joint.child]] = frame
                 continue
-            motion = child_frame(joint, self.value(joint, q))
-            poses[self.link_index[joint.child]] = frame @ motion
+            poses[self.link_index[joint.child]] = moved = frame @ child_frame(joint, self.value(joint, q))
+            R, point = frame[:3, :3], moved[:3, 3]
+            # Rotations act at the moved joint origin (it differs from the frame's for planar and floating joints).
             for linear, angular in self._steps[joint.name]:
-                omega = frame[:3, :3] @ angular
-                # Rotations act at the moved joint origin (it differs from the frame's for planar and floating joints).
-                point = frame[:3, :3] @ motion[:3, 3] + frame[:3, 3]
-                columns.append(np.concatenate((frame[:3, :3] @ linear - cross(omega, point), omega)))
+                omega = R @ angular
+                columns.append(np.concatenate((R @ linear - cross(omega, point), omega)))
         return poses, np.array(columns).reshape(-1, 6)
 
     def twists(self, columns: Array, joints: Sequence[Joint] | None = None) -> Array:

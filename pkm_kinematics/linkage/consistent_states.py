@@ -149,7 +149,6 @@ class LinkageStates:
         return found, good
 
     def _from(self, way: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any]:
-        library = self._library
         n, d, rows = len(q), len(self.system.dependent), q.shape[1]
         columns = self._empty(3 * n + d, rows)
         columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n], columns[3 * n :] = q, v, a, way
