@@ -56,10 +56,7 @@ _LINES_AT_ONCE = 64
 _RESERVES = 1e-3, 5e-3  # of bounds on actuators, tried for lines: what is linear between grid points misses as much
 _ASKED = 48  # samples of a line, spread over its time, that are asked of the robot itself
 _COARSER = 5  # where the motion space turns with the pose: evaluations take longer, paths are of one smooth piece
-_USED_UP, _SOUGHT = (
-    0.999,
-    0.9995,
-)  # shares of a bound: where the search for the quickest motion ends, and what it aims at
+_USED_UP, _SOUGHT = 0.999, 0.9995  # shares of a bound: where the search for the quickest ends, and what it aims at
 _PER = ("", "s", "s^2", "s^3")  # units of time of derivatives, by their order
 
 
@@ -448,7 +445,7 @@ class MotionPlanner:
         """Factor by which the law must be slowed down (or may be sped up) for all limits to hold, and what decides it.
 
         Velocities, accelerations and jerks scale with powers of the stretch; efforts do not, because of gravity and
-        friction, so they are searched by bisection. Beyond the stretch `worth` the search ends, with infinity.
+        friction, so they are searched. Beyond the stretch `worth` the search ends, with infinity.
         """
         times = _check_times(law.duration, self._coarser)
         pose, twist, acceleration = PathPiece(path, law).sample(times)
@@ -478,7 +475,8 @@ class MotionPlanner:
             for _ in range(10):  # along the chord over 1 / factor^2, in which loads are convex but for friction
                 if load.ratio > _USED_UP:
                     break
-                share = 0.5 if self._pulling is not None else (_SOUGHT - load.ratio) / (over - load.ratio)
+                chord = self._pulling is None and math.isfinite(over)
+                share = (_SOUGHT - load.ratio) / (over - load.ratio) if chord else 0.5
                 middle = (high**-2 + share * (low**-2 - high**-2)) ** -0.5
                 found = slowed(middle)
                 low, over = (low, over) if found.ratio <= 1.0 else (middle, found.ratio)
