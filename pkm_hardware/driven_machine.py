@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -314,6 +317,7 @@ class DrivenMachine(Machine):
         if problem := self.misread:
             raise DeviceError(problem)
         self._may_be_on = True
+        atexit.register(self._end_with_program, os.getpid())
         self._driver.enable(self._scale.to_device(positions))
         if self._driver.unwanted():
             raise GivenUpError
@@ -336,7 +340,12 @@ class DrivenMachine(Machine):
             self._untold, self._told = drives_may_be_on(error) if self._may_be_on else "", time.monotonic()
             return self._untold
         self._may_be_on, self._untold = False, ""
+        atexit.unregister(self._end_with_program)
         return ""
+
+    def _end_with_program(self, process: int) -> None:
+        if self._ended is None and process == os.getpid() and (warning := self.shut_down()):
+            print(warning, file=sys.stderr, flush=True)
 
     def _tell_off_late(self, before: str, after: str) -> None:
         """Disable drives that a fault left on; its text says `after`, or the warning, in place of `before`."""

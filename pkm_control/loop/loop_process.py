@@ -9,10 +9,12 @@ itself and cannot, the parent does.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import mmap
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -92,6 +94,7 @@ class LoopProcess(RunningLoop):
         self._beating: threading.Thread | None = None
         self._ended = threading.Event()
         self._over = threading.Event()
+        atexit.register(self._end_with_program)  # else the drives go off when Python has cleared up, seconds later
 
     # Life
 
@@ -180,8 +183,13 @@ class LoopProcess(RunningLoop):
             with contextlib.suppress(Exception):  # nobody may hear it: the drives go off all the same
                 self.say(f"{why}: it is ended, and the drives are turned off without it")
 
+    def _end_with_program(self) -> None:
+        if warning := self.end():
+            print(warning, file=sys.stderr, flush=True)
+
     def end(self) -> str:
         """End the process, drives off; returns a warning where a drive may still be on."""
+        atexit.unregister(self._end_with_program)
         warning = ""
         if self._reader is not None and not self.failure:
             try:

@@ -76,7 +76,8 @@ class Operator(OperatorRequests):
         def recovered(loop: RunningLoop) -> tuple[str, str]:
             now = loop.situation
             off = now.mode is Mode.WAITING and now.state.lifecycle is Lifecycle.INACTIVE
-            lost = now.mode is Mode.STOPPED or (off and loop.ask(requests.pose_unknown))
+            failed = now.state.lifecycle is Lifecycle.FAULT  # no reading is looked at before a reset
+            lost = not failed and (now.mode is Mode.STOPPED or (off and loop.ask(requests.pose_unknown)))
             found = self._found_again(loop) if lost else ""
             there = recovery_pose(loop)
             if there is None:

@@ -108,7 +108,7 @@ def test_interrupt_ends_it_and_leaves_nothing_running(tmp_path) -> None:
         assert "running" in lines[-1], "".join(lines)
         time.sleep(1.0)
         os.killpg(process.pid, signal.SIGINT)  # what a terminal does on Ctrl-C: the whole group gets it
-        rest, _ = process.communicate(timeout=30)
+        rest, _ = process.communicate(timeout=120)  # its report has pictures, which take half a minute beside others
         assert process.returncode == 130, "".join(lines) + rest
         assert "what the run measured" in rest  # what was done until then is reported
         deadline = time.monotonic() + 5.0

@@ -148,6 +148,10 @@ def test_who_was_stretched_through_a_singularity_of_type_1_is_to_be_led_by_hand(
         robot.wait(0.5)
         assert robot.recover() == "nothing is wrong: the platform stands well"
         assert robot.state.mode is Mode.HOLDING
+        robot.emergency_stop()
+        robot.wait(0.1)
+        with pytest.raises(RefusedError, match=r"reset the machine \(pkm reset\), then enable"):  # nothing by hand
+            robot.recover()
         assert np.abs(displacement_between(machine.pose, robot.kinematics.home)).max() < 1e-3
 
 

@@ -297,8 +297,8 @@ def planning(mode):
 machine = MachineSettings(kind="servos", file=sys.argv[2])
 settings = ControllerSettings(law="position", rate=50.0, machine_file=sys.argv[2])
 process.build(build_robot_loop, (mechanism.urdf, machine, settings), planning, 0)
-process.run()
-process.ask(requests.enable)
+problem = process.run() or process.ask(requests.enable)
+assert not problem, problem
 print(process.pid, flush=True)
 if sys.argv[3] == "exception":
     raise RuntimeError
@@ -317,8 +317,9 @@ def test_servos_are_off_after_every_way_out(way: str, tmp_path: Path) -> None:
         text = (EXAMPLES / "hobby_hexapod_machine.yaml").read_text(encoding="utf-8")
         file.write_text(text.replace("/dev/ttyUSB0", board.port), encoding="utf-8")
         words = [sys.executable, "-c", HEXAPOD, str(EXAMPLES / "hobby_hexapod.urdf.xacro"), str(file), way]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as user:
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as user:
             assert user.stdout is not None
+            assert user.stderr is not None
             loop = int(user.stdout.readline())
             if way not in ("end", "exception"):
                 wait(lambda: any(board.pulses))
@@ -332,6 +333,8 @@ def test_servos_are_off_after_every_way_out(way: str, tmp_path: Path) -> None:
                 os.kill(user.pid, signal.SIGKILL)
             wait(lambda: not Path(f"/proc/{loop}").exists() or "Z" in _state(loop), 5.0)
             user.kill()
+            if way == "exception":  # in order, not when Python has cleared up
+                assert "has ended" not in user.stderr.read()
 
 
 def _state(pid: int) -> str:

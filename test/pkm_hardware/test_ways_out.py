@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -182,6 +184,35 @@ def test_a_computer_that_is_gone(bench: Bench) -> None:
         assert wait_until(lambda: not bench.on(), 1.5)
     else:  # stands still under power, and takes no goals: docs/hardware.md says so
         assert wait_until(lambda: bench.bus.value(1, 98, 1) == -1, 1.5)
+
+
+SCRIPT = """
+import sys
+from pkm_control.loop.control_loop import ControlLoop, switch_on
+from pkm_control.robot_loop import make_controller
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from pkm_hardware.machine_file import read_machine_file
+from pkm_hardware.make_machine import make_machine
+from pkm_kinematics import Kinematics
+
+dynamics, file = Dynamics(Kinematics(load_mechanism(sys.argv[1]))), read_machine_file(sys.argv[2])
+machine = make_machine(file.kind, dynamics.kinematics, file)
+loop = ControlLoop.of(machine, make_controller("position", dynamics, machine.limits, 1.0 / file.rate), file.rate)
+switch_on(loop)
+raise RuntimeError("a bug")
+"""
+
+
+def test_a_script_that_fails_leaves_no_drive_on(tmp_path: Path) -> None:
+    """Nor does any other end of Python: the torque of Dynamixels would stay for ever."""
+    with BENCHES["dynamixel"](tmp_path, silence="2.0", watchdog="2.5") as bench:
+        words = [str(EXAMPLES / "hobby_hexapod.urdf.xacro"), str(tmp_path / "machine.yaml")]
+        script = subprocess.Popen([sys.executable, "-c", SCRIPT, *words], stderr=subprocess.PIPE, text=True)
+        assert wait_until(lambda: len(bench.on()) == bench.drives or script.poll() is not None, 60.0)
+        _, error = script.communicate(timeout=60.0)
+        assert error.rstrip().endswith("RuntimeError: a bug")
+        assert not bench.on()
 
 
 MOTION = "# frame: home\nx [mm], y [mm], z [mm], dwell [s]\n0,0,0,0.2\n0,0,2,0.2\n0,0,0,0.2\n"
