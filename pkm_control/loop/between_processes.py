@@ -201,17 +201,19 @@ class Marks:
         """Request drives off; a message follows."""
         self._add(_OFFS)
 
-    def ask_stop(self) -> None:
-        """Request an emergency stop."""
+    def ask_stop(self, instead: bool = False) -> None:
+        """Request an emergency stop, also `instead` of drives off whose message cannot be sent."""
         self._add(_STOPS)
+        if instead:
+            self._add(_OFFS, -1)
 
     def send(self) -> None:
         """Note that a message is about to be sent."""
         self._add(_SENT)
 
-    def _add(self, place: int) -> None:
+    def _add(self, place: int, one: int = 1) -> None:
         with self._asking:
-            self._counts[place] += 1
+            self._counts[place] += one
 
     offs, stops, sent = _count_at(_OFFS), _count_at(_STOPS), _count_at(_SENT)
 

@@ -138,7 +138,6 @@ class LoopProcess(RunningLoop):
 
     def rest(self) -> str:
         """Disable the drives, and end periods; returns a warning where a drive may still be on."""
-        self._marks.ask_off()
         warning = str(self._send(Kind.REST, _PATIENCE) or "")
         self.resting = True
         return warning
@@ -315,9 +314,7 @@ class LoopProcess(RunningLoop):
         """Run a request in the loop between two periods, and wait until it is done."""
         if request is requests.begin:
             self._motions[arguments[0].number] = arguments[0]
-        if request is requests.disable:
-            self._marks.ask_off()
-        elif request is requests.emergency_stop:
+        if request is requests.emergency_stop:
             self._marks.ask_stop()
         try:
             return self._send(Kind.ASK, _PATIENCE, request, arguments)
@@ -342,7 +339,12 @@ class LoopProcess(RunningLoop):
             raise LoopEndedError(self.failure)
         event = threading.Event()
         answer: list[Any] = []
+        off = kind is Kind.REST or rest[:1] == (requests.disable,)
+        if off:
+            self._marks.ask_off()
         if not self._sending.acquire(timeout=_HOPELESS):
+            if off:
+                self._marks.ask_stop(instead=True)
             raise LoopEndedError(self.problem or "the control loop does not accept requests")
         try:
             self._numbers += 1

@@ -254,6 +254,22 @@ def test_at_a_low_rate_a_stop_does_not_wait_for_the_next_period(mechanism) -> No
         process.end()
 
 
+def test_drives_off_that_could_not_be_sent_comes_all_the_same_and_blocks_nothing(mechanism) -> None:
+    """A loop that stands still takes no messages: jogs fill its socket within seconds."""
+    process = LoopProcess()
+    try:
+        machine, settings = MachineSettings(kind="loopback"), ControllerSettings(law="position", rate=100.0)
+        process.build(build_robot_loop, (mechanism.urdf, machine, settings), planning_of(mechanism), 0)
+        held(process)
+        with process._sending, pytest.raises(LoopEndedError, match="does not accept requests"):
+            process.ask(requests.disable)
+        wait(lambda: process.lifecycle is Lifecycle.FAULT)
+        assert process.ask(requests.reset) == ""
+        assert process.ask(requests.enable) == ""
+    finally:
+        process.end()
+
+
 def test_a_simulated_machine_that_stands_still_with_its_loop_goes_on(process: LoopProcess) -> None:
     """A stall, of the loop as of the whole computer, is no fault of a machine whose time stands still meanwhile."""
     assert process.run() == ""
