@@ -187,12 +187,15 @@ def _in_fixed_steps(
     general: Callable[..., int],
 ) -> Callable[..., int]:
     """A call of straight-line code of a fixed number of Newton's steps, with `general` behind it on the same data."""
-    recording = record(robot, mode, data) if AVAILABLE else None
-    if recording is None:
+    key, blocks = (record, mode), robot.kinematics.tables.blocks
+    if AVAILABLE and key not in robot.carried:
+        recording = record(robot, mode, data)
+        robot.carried[key] = None if recording is None else (MachineCode(recording), len(recording.results))
+    made = robot.carried.get(key)
+    if made is None:
         return general
-    code, blocks = MachineCode(recording), robot.kinematics.tables.blocks
+    code, results = made[0], np.empty(made[1])
     start = np.empty(2 * int(blocks["count"][blocks["solver"] == NEWTON].sum()))
-    results = np.empty(len(recording.results))
     return with_fallback(
         bind(kernel, (code.address, robot.model(), data, start, results, *more), example), general, code
     )

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
+from pkm_description.rotations import skew
 from pkm_dynamics.distribution import Distribution, meant
 from pkm_dynamics.inverse_and_direct import efforts_of
 from pkm_dynamics.kernels.wrenches import add_springs, limb_wrenches, platform_wrench
@@ -174,7 +175,7 @@ def _length(kinematics: Kinematics, at: NDArray[np.int64]) -> float:
 
 def _moved(wrench: Array, arm: Array) -> Array:
     """Wrench (6,) or (6, c) about the start of `arm` (3,), given about its end."""
-    return np.concatenate([wrench[:3], wrench[3:] + np.cross(arm, wrench[:3].T).T])
+    return np.concatenate([wrench[:3], wrench[3:] + skew(arm) @ wrench[:3]])
 
 
 def _balance(bodies: NDArray[Any], closures: NDArray[Any], state: NDArray[Any], rows: NDArray[Any]) -> _Balance:

@@ -22,6 +22,7 @@ from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.robot_constants import Placed, place
 from pkm_kinematics.status import closes
 from pkm_runtime.describable import listed
 from pkm_runtime.errors import PkmError
@@ -62,8 +63,11 @@ class WorkingModes:
         if not self._searched:
             return []
         found: list[dict[int, tuple[Array, Array]]] = [{} for _ in self._searched]
+        data = self.engine.data()
         for seed in (self.engine.home_joints, *self._random_seeds(STARTS_AT_HOME)):
-            self._note(found, self.engine.home, seed, 0, [len(entry) for entry in found])
+            self._note(
+                found, place(self.engine.model, data, self.engine.home, seed, 0), [len(entry) for entry in found]
+            )
         return [[joints for _, joints in entry.values()] or [self.engine.home_joints] for entry in found]
 
     @property
@@ -258,24 +262,21 @@ class WorkingModes:
     def _found(self, pose: Array, mode: int) -> list[dict[int, tuple[Array, Array]]]:
         """Solutions of each searched limb at a pose by number, those continued from home's first; `mode`'s branches."""
         e = self.engine
-        numbers = [len(c) for c in self._home_choices]
+        numbers, data = [len(c) for c in self._home_choices], e.data()
         found: list[dict[int, tuple[Array, Array]]] = [{} for _ in self._searched]
         for k in range(max(numbers)):
             start = self._combined([c[min(k, len(c) - 1)] for c in self._home_choices])
             at = e.from_home.continued(pose[None], start, mode)
             if at.certain[0]:
-                self._note(found, pose, at.seeds[0], mode, [k if k < n else -1 for n in numbers])
+                self._note(found, place(e.model, data, pose, at.seeds[0], mode), [k if k < n else -1 for n in numbers])
         for seed in self._random_seeds(STARTS):
             new = [max((n - 1, *entry)) + 1 for n, entry in zip(numbers, found, strict=True)]
-            self._note(found, pose, seed, mode, new)
+            self._note(found, place(e.model, data, pose, seed, mode), new)
         return found
 
-    def _note(
-        self, found: list[dict[int, tuple[Array, Array]]], pose: Array, seed: Array, mode: int, number: list[int]
-    ) -> None:
-        """Solve from `seed`, and add each limb's solution under its number (-1: not at all) where it is a new one."""
+    def _note(self, found: list[dict[int, tuple[Array, Array]]], at: Placed, number: list[int]) -> None:
+        """Add each limb's solution under its number (-1: not at all) where it is a new one."""
         e = self.engine
-        at = e.placed(pose, seed, mode)
         joints = e.home_joints.copy()
         joints[e.body_column[2:]] = at.state["q"][2:]
         turns = np.where(e.tables.bodies["prismatic"][2:] == 1, 0.0, 2.0 * np.pi)
