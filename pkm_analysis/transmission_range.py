@@ -538,7 +538,7 @@ def _write(given: argparse.Namespace, found: list[TransmissionRange], gains: Any
 def _warn(tree: TreeModel) -> None:
     """Print what nobody reads, and what `pkm check` warns of: numbers that look like degrees or millimetres."""
     notes = unread(read_xml(tree.urdf, tree.source))
-    for note in (*notes, *(one for one in tree.notes if one.startswith("not read: <"))):
+    for note in (*notes, *(one for one in tree.notes if one.startswith(("not read: <", "not followed", "home: ")))):
         print(f"pkm transmission: warning: {note}", file=sys.stderr)
     for one in units_of_tree(tree):
         print(f"pkm transmission: warning: {one.about}: {one.meaning}; {one.remedy}", file=sys.stderr)

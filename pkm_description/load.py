@@ -21,12 +21,13 @@ from pkm_description.mechanism import Mechanism
 from pkm_description.tree_model import TreeModel, tree_of, tree_of_robot
 from pkm_description.urdf import urdf_plus, xacro_expansion
 from pkm_description.urdf.robot_cache import expand_robot, find_mechanism, keep_mechanism
-from pkm_description.urdf.xml_text import check_length, read_file, root_tag
+from pkm_description.urdf.unit_slips import in_words, suspects
+from pkm_description.urdf.xml_text import check_length, read_file, read_xml, root_tag
 from pkm_runtime.errors import shortened
 
 _DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
 _CONTENTS = re.compile(r'^(#define \w+_CONTENTS) "([\w ]*)".*$', re.MULTILINE)
-_WRITTEN = re.compile(r"^.*Written by pkm export, .*\n?", re.MULTILINE)
+_WRITTEN = re.compile(r"^.*Written by pkm \w+, .*\n?", re.MULTILINE)
 SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world", *USD, *YAML)
 ENDINGS = ".urdf, .xacro, .xml (MJCF), .sdf, .usda or .yaml"  # of them, for people
 CORRECTIONS = "corrections"  # among the arguments of a robot: a file of corrections
@@ -157,19 +158,19 @@ def _from_format(path: Path | None, arguments: Mapping[str, str] | None, text: s
 def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> TreeModel:
     """Load any file that `load_mechanism` reads, and plain URDF, as a tree with clusters of loops.
 
-    Robots with one platform are loaded as ever; their task coordinates are joints of a cluster. Raises
-    `DescriptionError`, for a loop that does not close with how far it stays open.
+    Task coordinates of a robot with one platform are joints of a cluster. `DescriptionError` says how open a loop is.
     """
     arguments = dict(xacro_args or {})
     text, origin, notes = expand_told(source, {"platform": "", **arguments})  # it is heard where a file names none
     try:
         description = urdf_plus.parse(text, origin, tree=True)
-        if not description.platform_link:
-            return replace(tree_of(description, origin, text), notes=tuple(notes))
+        units = in_words(suspects(description, read_xml(text, origin)))
+        tree = None if description.platform_link else tree_of(description, origin, text)
     except DescriptionError as error:
         doubted = _doubting(error, notes)
         raise (doubted.of_file(origin) if origin else doubted) from error.__cause__
-    return replace(tree_of_robot(load_mechanism(source, arguments), origin), notes=tuple(notes))
+    tree = tree or tree_of_robot(load_mechanism(source, arguments), origin)
+    return replace(tree, notes=(*notes, *units, *tree.beyond()))
 
 
 def _doubting(error: DescriptionError, notes: Sequence[str]) -> DescriptionError:
@@ -178,9 +179,9 @@ def _doubting(error: DescriptionError, notes: Sequence[str]) -> DescriptionError
     return DescriptionError(error.element, "; ".join([error.problem, *doubts]), error.remedy) if doubts else error
 
 
-def digest_of(mechanism: Mechanism) -> str:
+def digest_of(robot: Mechanism | TreeModel) -> str:
     """Digest of a robot's description: of its expanded text, without comments and the space between elements."""
-    text = ET.canonicalize(mechanism.urdf, strip_text=True)
+    text = ET.canonicalize(robot.urdf, strip_text=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -190,22 +191,33 @@ def contents_of(header: str, *others: str) -> str:
     return " ".join(hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts)
 
 
-def compare_exported(mechanism: Mechanism, folder: str | Path) -> str:
-    """One line on the code in a folder of `pkm export`: of this description, as exported, or `DescriptionError`."""
+def compare_exported(file: str, arguments: Mapping[str, str], folder: str | Path) -> str:
+    """One line on exported C in a folder: of this robot, as it was written, or `DescriptionError`."""
+    robots: list[Mechanism | TreeModel] = []
+    for load in (load_mechanism, load_model):  # a file of another tool can be both, with a text for each
+        try:
+            robots.append(load(file, arguments))
+        except DescriptionError as error:
+            refused = error
+    if not robots:
+        raise refused
     files = sorted([*Path(folder).glob("*.h"), *Path(folder).glob("src/*.h")])
-    headers = {file: file.read_text(encoding="utf-8", errors="replace") for file in files}
-    found = {file: match[1] for file, text in headers.items() if (match := _DIGEST.search(text))}
+    headers = {one: one.read_text(encoding="utf-8", errors="replace") for one in files}
+    found = {one: match[1] for one, text in headers.items() if (match := _DIGEST.search(text))}
     if not found:
-        raise DescriptionError(str(folder), "it has no header of pkm export", "name the folder of the export")
-    again = f"export it again: pkm export {mechanism.name} --to c -o {folder}"
-    for file, digest in found.items():
-        if digest != digest_of(mechanism):
-            problem = f"it was made from another description than the current one of {mechanism.name}"
-            raise DescriptionError(str(file), problem, again)
-        written = _CONTENTS.search(headers[file])
+        problem = "it has no header of pkm export or pkm transmission"
+        raise DescriptionError(str(folder), problem, "name the folder that they wrote")
+    for header, digest in found.items():
+        linkage = "Written by pkm transmission" in headers[header]
+        command = f"pkm transmission {file} --c" if linkage else f"pkm export {file} --to c -o"
+        again = f"export it again: {command} {folder}"
+        if digest not in map(digest_of, robots):
+            problem = f"it was made from another description than the current one of {robots[0].name}"
+            raise DescriptionError(str(header), problem, again)
+        written = _CONTENTS.search(headers[header])
         if written is None:
-            raise DescriptionError(str(file), "it does not say what was exported: an older release made it", again)
-        code = [file.with_suffix(ending) for ending in (".h", ".c", ".hpp")]
+            raise DescriptionError(str(header), "it does not say what was exported: an older release made it", again)
+        code = [header.with_suffix(ending) for ending in (".h", ".c", ".hpp")]
         for one, known in zip(code, written[2].split(), strict=False):
             if one.exists() and contents_of(one.read_text(encoding="utf-8", errors="replace")) != known:
                 raise DescriptionError(str(one), "it was edited since the export", again)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file as a tree of serial joints with clusters of loops: humanoids, grippers, anything without one platform.
 
-A cluster is what loops (and mimic joints) tie together: two loops that share a joint are in one, two legs on a pelvis
-in two. Its loops close whatever the rest of the tree does, so each cluster is solved by itself.
+A cluster is what loops and mimic joints tie together, and is solved by itself: two legs on a pelvis are two of them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.graph import ordered_tree, path_from_base
 from pkm_description.joint_geometry import Freedom, child_frame, floating_freedoms, freedoms, home_positions
 from pkm_description.loops.closure import ClosureModel, independent, null_space
-from pkm_description.loops.home import ROUNDED, close
+from pkm_description.loops.home import ROUNDED, WITHIN_LIMITS, close
 from pkm_description.loops.mobility import generic_configurations
 from pkm_description.mechanism import Array, Coupling, Joint, JointType, Link, Loop, Mechanism, Spring, frozen
 from pkm_description.rotations import skew
@@ -66,7 +65,7 @@ class TreeModel(Describable):
     springs: tuple[Spring, ...] = ()  # between links
     platform_link: str = ""  # where the file names one
     couplings: tuple[Coupling, ...] = ()
-    notes: tuple[str, ...] = ()  # what of another tool's file was not taken
+    notes: tuple[str, ...] = ()  # what of another tool's file was not taken, and which of its numbers look wrong
 
     def _summary(self) -> str:
         serial = len(self.joint_named) - sum(len(one.joints) for one in self.clusters)
@@ -158,6 +157,17 @@ class TreeModel(Describable):
     def home_of(self, model: ClosureModel) -> Array:
         """Home (size,) of part of the tree."""
         return np.array([self.home.get(f.name, 0.0) for joint in model.free for f in freedoms(joint)])
+
+    def beyond(self) -> list[str]:
+        """A sentence for each joint that is outside its range at home."""
+        joints = [joint for joint in self.joint_named.values() if joint.type.dof == 1]
+        slack = {"rad": WITHIN_LIMITS, "m": WITHIN_LIMITS * self.whole.length}
+        return [
+            f"home: joint '{joint.name}' at {at:.4g} {joint.unit} is outside [{low:.4g}, {high:.4g}]"
+            for joint in joints
+            for at, low, high in [(self.home[joint.name], joint.limits.lower, joint.limits.upper)]
+            if not low - slack[joint.unit] <= at <= high + slack[joint.unit]
+        ]
 
     def _still(self, joint: Joint) -> Joint:
         if joint.type is JointType.FIXED:

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a robot's description and print what the suite makes of it.
-
-`python -m pkm_kinematics.check my_robot.urdf.xacro` (installed: `pkm check`) prints the graph, the mobility, how each
-limb is solved, the home pose, the modes, the margins from singularities, and whatever is wrong or worth a second look.
-The exit status is 0 for a robot that can be used, 1 for one that cannot.
-"""
+"""The command `pkm check`: what the suite makes of a robot's description, and what is wrong or worth a second look."""
 
 from __future__ import annotations
 
@@ -21,14 +16,14 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.command_options import NO, add_robot, wrong
 from pkm_description.description_error import DescriptionError
+from pkm_description.formats import DOUBT
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.graph import ordered_tree, platform_chain
 from pkm_description.load import (
     CORRECTIONS,
     compare_exported,
-    expand,
+    expand_told,
     find_robot,
-    load_mechanism,
     load_model,
     xacro_arguments,
 )
@@ -125,7 +120,8 @@ def _clusters(report: Report, source: str, arguments: Mapping[str, str]) -> list
         tree = None if arguments.get("platform") else load_model(source, arguments)
         if tree is not None and tree.clusters and not tree.platform_link:
             report.verdicts += [one for one in units_of_tree(tree) if one not in report.verdicts]
-            report.remarks += tree.notes
+            told = tuple(f"{one.about}: " for one in report.verdicts)
+            report.remarks = [note for note in tree.notes if not note.startswith(told)]
             return str(tree).splitlines()
     return []
 
@@ -133,7 +129,9 @@ def _clusters(report: Report, source: str, arguments: Mapping[str, str]) -> list
 def _expanded(report: Report, source: str, arguments: Mapping[str, str] | None) -> tuple[str, str]:
     """The text of a robot and its file; without a text, whether numbers in other units are why."""
     try:
-        return expand(source, arguments)
+        text, origin, notes = expand_told(source, arguments)
+        report.remarks += [note for note in notes if not note.startswith(DOUBT)]
+        return text, origin
     except DescriptionError as error:
         path = Path(source)
         if "which has no value" in error.problem and path.is_file():
@@ -536,7 +534,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--args", action="store_true", help="list the arguments of the robot's file, set with --xacro-args")
     p.add_argument("--no-modes", action="store_true", help="skip the search for working and assembly modes")
     p.add_argument(
-        "--exported", metavar="DIR", help="only check whether code from pkm export in a folder belongs to this robot"
+        "--exported",
+        metavar="DIR",
+        help="only check whether C from pkm export or pkm transmission in a folder belongs to this robot",
     )
     return p
 
@@ -554,12 +554,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.args:
             print(_arguments_text(path))
             return 0
-        exported = load_mechanism(given.robot, xacro_args) if given.exported else None
     except DescriptionError as error:  # nothing to be judged
         return wrong("check", error)
-    if exported is not None:
+    if given.exported:
         try:
-            print(compare_exported(exported, given.exported))
+            print(compare_exported(given.robot, xacro_args, given.exported))
         except DescriptionError as error:
             print(f"pkm check: {error}", file=sys.stderr)
             return NO

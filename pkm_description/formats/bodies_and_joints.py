@@ -163,6 +163,8 @@ class Assembly:
         for body in (one, two):
             if body not in self.bodies:
                 raise DescriptionError(label, f"there is no body {body!r}", "name an existing one")
+        if one == two:
+            raise DescriptionError(label, f"it connects {one!r} to itself", "name two different links")
         if axes is None and kind not in ("spherical", "fixed"):
             raise DescriptionError(label, f"a {kind} loop needs an axis", "write the axis in both frames")
         turn = (self.bodies[two].pose @ second)[:3, :3].T @ (self.bodies[one].pose @ first)[:3, :3]

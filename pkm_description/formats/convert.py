@@ -21,7 +21,7 @@ from pkm_description.formats.usd import to_usd, write_usd
 from pkm_description.load import expand_told, load_mechanism, load_model, xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_description.tree_model import TreeModel
-from pkm_description.urdf.unit_slips import suspects
+from pkm_description.urdf.unit_slips import in_words, suspects
 from pkm_description.urdf.urdf_plus import is_tree, parse, unread
 from pkm_description.urdf.visuals import visuals_of
 from pkm_description.urdf.xml_text import read_xml
@@ -137,14 +137,10 @@ def _loaded(file: str, named: dict[str, str]) -> tuple[Robot, list[str]]:
 
 
 def _units(mechanism: Robot) -> list[str]:
-    """What nobody reads, and each unit other than SI that numbers of the file look like, with the first of them."""
+    """What nobody reads, and units other than SI that numbers of the file look like."""
     text, file = mechanism.urdf, mechanism.source
     root = read_xml(text, file)
-    found = suspects(parse(text, file, tree=True), root)
-    return unread(root) + [
-        f"{one.about}: {one.value:.4g} looks like {one.slip.value}; write {one.slip.si}"
-        for one in {one.slip: one for one in reversed(found)}.values()
-    ]
+    return unread(root) + in_words(suspects(parse(text, file, tree=True), root))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.formats.mjcf_model import (
     BALL_RANGE,
     DISABLED,
+    FLAGS,
     GRAVCOMP,
     MESHES,
     NO_LIMIT,
@@ -25,7 +26,7 @@ from pkm_description.formats.mjcf_model import (
     MjcfJoint,
     MjcfModel,
     check_spring,
-    effort_of,
+    force_of,
     joint_stiffness,
     linear,
     servo,
@@ -58,6 +59,8 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
     model.tell(GRAVCOMP, [name for i, name in enumerate(names) if m.body_gravcomp[i]])
     balls = (j for j in range(m.njnt) if KINDS[m.jnt_type[j]] == "ball")
     model.tell(BALL_RANGE, [joints[j] for j in balls if m.jnt_limited[j]])
+    stopped = " ".join(str(k) for k in range(31) if m.opt.disableactuator >> k & 1)
+    model.tell_disabled([flag for flag in FLAGS if _disables(m, flag.upper())], stopped)
     if _disables(m, "GRAVITY"):
         model.gravity = np.zeros(3)
     for i in range(1, m.nbody):
@@ -115,7 +118,7 @@ def _compiled(text: str, path: Path | None) -> tuple[Any, list[str]]:
 def _disables(m: Any, *flags: str) -> bool:
     import mujoco
 
-    return any(m.opt.disableflags & int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")) for flag in flags)
+    return any(m.opt.disableflags & int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}", 0)) for flag in flags)
 
 
 def _polynomial(m: Any, name: str, i: int) -> list[str]:
@@ -275,19 +278,24 @@ def _actuator(m: Any, i: int, joints: list[str], model: MjcfModel) -> None:
         return
     factors = {joints[j]: c for j, c in _coefficients_of(m, which, TENDON if kind == TENDON else JOINT, label).items()}
     leaders = {gear.follower: gear for gear in model.gears}
-    joint, lever = next(iter(factors)), 0.0
-    for name, factor in factors.items():
+    gear, drives = float(m.actuator_gear[i][0]), dict[str, float]()
+    levers: dict[str, tuple[float, float]] = {}
+    for own, factor in factors.items():
+        name, rate = own, 1.0
         while name in leaders and len(factors) > 1:
-            factor, name = factor * leaders[name].ratio, leaders[name].leader
-        if lever and name != joint:
-            raise DescriptionError(label, f"it drives both {name} and {joint}", "couple them, or drive each joint")
-        joint, lever = name, lever + factor
+            rate, name = rate * leaders[name].ratio, leaders[name].leader
+        levers[own] = gear * factor, rate
+        drives[name] = drives.get(name, 0.0) + factor * rate
+    joint, *others = [name for name, lever in drives.items() if lever] or list(drives)[:1]
+    if others:
+        raise DescriptionError(label, f"it drives both {others[0]} and {joint}", "couple them, or drive each joint")
     interface, doubt, by_control = _law(m, i)
-    spans = [by_control, m.actuator_forcerange[i] if m.actuator_forcelimited[i] else None]
-    if kind == TENDON and m.tendon_actfrclimited[which]:
-        spans.append(m.tendon_actfrcrange[which])
-    effort = effort_of(float(m.actuator_gear[i][0]) * lever, spans)
-    model.actuators.append(MjcfActuator(joint, interface, effort, doubt))
+    force = force_of([by_control, m.actuator_forcerange[i] if m.actuator_forcelimited[i] else None])
+    drive = MjcfActuator(joint, interface, force, levers, doubt)
+    if kind == TENDON:
+        span = m.tendon_actfrcrange[which] if m.tendon_actfrclimited[which] else NO_LIMIT
+        drive.tendon = which, (float(span[0]), float(span[1]))
+    model.actuators.append(drive)
 
 
 def _brakes(m: Any, i: int) -> bool:

@@ -19,7 +19,6 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.formats.bodies_and_joints import Assembly, Body, Connection, at, motion
 from pkm_description.formats.mjcf_compiled import read_compiled
 from pkm_description.formats.mjcf_model import (
-    NO_LIMIT,
     REMARK,
     WORLD,
     MjcfActuator,
@@ -29,12 +28,14 @@ from pkm_description.formats.mjcf_model import (
     MjcfJoint,
     MjcfModel,
     NeedsCompilerError,
+    effort_of,
     read,
 )
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Coupling, Inertial, Joint, JointType, Limits, Mimic, frozen
 from pkm_description.rotations import inverse_transform, rpy_from_rotation, transform_from_wxyz, wxyz_from_rotation
 from pkm_description.urdf import elements
+from pkm_description.urdf.urdf_plus import check_number
 from pkm_description.urdf.xml_text import read_xml
 
 RANKED = ("effort", "velocity", "position")  # interfaces: of several, the last commands
@@ -49,6 +50,7 @@ def read_mjcf(text: str, path: Path | None = None) -> Assembly:
     root = read_xml(text, "<mujoco>")
     if version := root.get("version"):
         raise DescriptionError("<mujoco>", f"version {version!r} is not known", "leave it out: MJCF has no versions")
+    check_number("link", len(root.findall("worldbody//body")))  # before MuJoCo, which takes seconds
     try:
         model = read(root)
     except NeedsCompilerError as need:
@@ -181,10 +183,7 @@ class _Reader:
             of_joint.setdefault(drive.joint, []).append(drive)
         for name, drives in of_joint.items():
             self.assembly.drive(name, "<actuator>", max((drive.interface for drive in drives), key=RANKED.index))
-            low, high = (
-                float(np.clip(sum(ends), *ranges.get(name, NO_LIMIT)))
-                for ends in zip(*(drive.effort for drive in drives), strict=True)
-            )
+            low, high = (effort_of(drives, ranges, way) for way in (-1.0, 1.0))
             ways = {way for way in (-low, high) if way > 0.0}
             effort = (max if ours else min)(ways, default=np.inf)
             limits = joints[name].limits

@@ -29,6 +29,7 @@ OF_EQUALITY = ("name", "active", "solref", "solimp", "body1", "body2", "site1", 
 LARGEST = 1e18  # of any number
 NOT_READ = MESHES, GRAVCOMP, BALL_RANGE = "meshes of", "gravcomp of", "the range of the ball"
 DISABLED = "equalities, which a <flag> disables:"
+FLAGS = ("frictionloss", "limit", "passive", "spring", "damper", "clampctrl", "actuation")  # whose numbers are read
 SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}  # numbers that the size of a geom has
 INTERFACES = {"motor": "effort", "general": "effort", "position": "position", "velocity": "velocity"}
 ACTUATORS = (*INTERFACES, "intvelocity", "damper", "cylinder", "muscle", "dcmotor")  # which share their defaults
@@ -92,12 +93,14 @@ class MjcfGear:
 
 @dataclass
 class MjcfActuator:
-    """A drive of a joint: `interface` is effort, position or velocity; `effort` its range; `doubt` why it has none."""
+    """A drive of a joint: `interface` is effort, position or velocity; `doubt` is why its `force` has no range."""
 
     joint: str
     interface: str
-    effort: tuple[float, float] = NO_LIMIT
+    force: tuple[float, float]
+    levers: dict[str, tuple[float, float]]  # of each joint: its effort per force, its rate per that of `joint`
     doubt: str = ""
+    tendon: tuple[int, tuple[float, float]] = (-1, NO_LIMIT)  # which, and the range of all forces on it together
 
 
 @dataclass
@@ -119,6 +122,11 @@ class MjcfModel:
     def tell(self, what: str, names: Sequence[str]) -> None:
         """Note what is not read, and whose it is: meshes are not drawn, for one, and their files need not be there."""
         self.notes += [f"not read: {what} {', '.join(names)}"] if names else []
+
+    def tell_disabled(self, flags: Sequence[str], groups: str) -> None:
+        """Note what an `<option>` disables in MuJoCo, and not here."""
+        told = [f'<flag {flag}="disable"/>' for flag in flags] + [f'actuatorgroupdisable="{groups}"'] * bool(groups)
+        self.notes += [f"not followed, and read as if enabled: {', '.join(told)}"] if told else []
 
 
 class NeedsCompilerError(Exception):
@@ -156,6 +164,8 @@ class _Reader:
         flags = {} if option is None or (flag := option.find("flag")) is None else flag.attrib
         self.skipped: dict[str, list[str]] = {what: [] for what in NOT_READ}
         self.model = MjcfModel(root.get("model", "robot"), _numbers(gravity, 3, "<option gravity>"))
+        others = [flag for flag in FLAGS if flags.get(flag) == "disable"]
+        self.model.tell_disabled(others, "" if option is None else option.get("actuatorgroupdisable", ""))
         if flags.get("gravity") == "disable":
             self.model.gravity = np.zeros(3)
         self.sites: dict[str, tuple[str, Array]] = {}
@@ -368,7 +378,8 @@ class _Reader:
         interface, gear = INTERFACES[element.tag], _number(given, "gear", 1.0, label)
         spans = [_span(given, "force", label), _span(given, "ctrl", label) if interface == "effort" else None]
         doubt = "" if interface == "effort" else servo(interface)
-        self.model.actuators.append(MjcfActuator(given["joint"], interface, effort_of(gear, spans), doubt))
+        levers = {given["joint"]: (gear, 1.0)}
+        self.model.actuators.append(MjcfActuator(given["joint"], interface, force_of(spans), levers, doubt))
 
 
 def _refuse_unknown(root: ET.Element) -> None:
@@ -395,13 +406,28 @@ def _span(given: Mapping[str, str], what: str, label: str) -> tuple[float, float
     return (low, high) if low < high else None
 
 
-def effort_of(gear: float, spans: Iterable[tuple[float, float] | None]) -> tuple[float, float]:
-    """Range of effort at a joint, of an actuator whose force stays in each of the spans."""
+def force_of(spans: Iterable[tuple[float, float] | None]) -> tuple[float, float]:
+    """Range of the force of an actuator, which stays in each of the spans."""
     low, high = NO_LIMIT
     for span in (one for one in spans if one is not None):
         low, high = (float(np.clip(end, *span)) for end in (low, high))
-    ends = (gear * low, gear * high) if gear else (0.0, 0.0)
-    return min(ends), max(ends)
+    return low, high
+
+
+def effort_of(drives: Sequence[MjcfActuator], ranges: Mapping[str, tuple[float, float]], way: float) -> float:
+    """Effort at the joint of drives that all push one way, 1 or -1, cut at tendons and at joints as MuJoCo does it."""
+    forces, totals, efforts = list[float](), dict[int, float](), dict[str, float]()
+    for one in drives:
+        force = one.force[sum(lever * rate for lever, rate in one.levers.values()) * way > 0.0]
+        forces.append(force if np.isfinite(force) else float(np.clip(force, *one.tendon[1])))
+        totals[one.tendon[0]] = totals.get(one.tendon[0], 0.0) + forces[-1]
+    for one, force in zip(drives, forces, strict=True):
+        total = totals[one.tendon[0]]
+        share = float(np.clip(total, *one.tendon[1])) / total if total and np.isfinite(total) else 1.0
+        for name, (lever, _) in one.levers.items():
+            efforts[name] = efforts.get(name, 0.0) + (lever * share * force if lever else 0.0)
+    rates = {name: rate for one in drives for name, (_, rate) in one.levers.items()}
+    return sum(rates[name] * float(np.clip(effort, *ranges.get(name, NO_LIMIT))) for name, effort in efforts.items())
 
 
 def servo(interface: str) -> str:

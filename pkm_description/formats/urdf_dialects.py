@@ -229,6 +229,7 @@ def _joint_of(element: ET.Element) -> Connection:
 def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
     assembly = reader.assembly
     assembly.starts = True  # these files say nowhere where their loops close
+    own = {joint.name.removesuffix("/loop") for joint in assembly.joints if joint.closes}
     base = inverse_transform(assembly.bodies[assembly.base].pose)
     for n, one in enumerate(content.get("closures") or (), 1):
         first, second = one["link_a"], one["link_b"]
@@ -241,6 +242,9 @@ def _loops_of(reader: _Reader, content: dict[str, Any], label: str) -> None:
         assembly.close(f"closure{n}", "revolute", ends[0], ends[1], (axes[0], axes[1]))
     for key, kind in (("pin_loops", "revolute"), ("ball_loops", "spherical")):
         for one in content.get(key) or ():
+            if one["name"] in own:
+                remedy = "give that URDF alone, or write `urdf: FILE` of its tree (pkm convert ROBOT --to urdf -o FILE)"
+                raise DescriptionError(label, f"the URDF that it is read with closes {one['name']}, too", remedy)
             ends = [(one[end], at(_vector(one, f"{end}_xyz", one["name"]))) for end in ("parent", "child")]
             units = [None if one.get(way) is None else _unit(one, way, one["name"]) for way in ("axis", "child_axis")]
             assembly.close(one["name"], kind, ends[0], ends[1], None if units[0] is None else (units[0], units[1]))

@@ -81,6 +81,15 @@ def suspects(description: Description, root: ElementTree.Element) -> list[Suspec
     return [*_angles(description, root), *_lengths(description), *_slides(description), *_inertias(description)]
 
 
+def in_words(found: Sequence[Suspect]) -> list[str]:
+    """Each unit other than SI that numbers look like, with the largest of them."""
+    ascending = sorted(found, key=lambda one: abs(one.value))
+    return [
+        f"{one.about}: {one.value:.4g} looks like {one.slip.value}; write {one.slip.si}"
+        for one in {one.slip: one for one in ascending}.values()
+    ]
+
+
 def _angles(description: Description, root: ElementTree.Element) -> Iterator[Suspect]:
     for joint in description.joints:
         if joint.type is JointType.REVOLUTE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pkm_description.load import contents_of, digest_of
 from pkm_description.mechanism import Array
 from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SHORTEST, SOLVED, TRIES
@@ -21,6 +22,8 @@ HEADER = """\
 #ifndef {NAME}_H
 #define {NAME}_H
 
+#define {NAME}_DIGEST "{digest}"
+#define {NAME}_CONTENTS ""
 #define {NAME}_JOINTS {n}
 #define {NAME}_ACTUATORS {m}
 #define {NAME}_STATE {whole}
@@ -199,8 +202,11 @@ def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
         "home": _numbers(state_at(system, system.home, dependent)),
         "parts": round(1.0 / SHORTEST), "tries": TRIES, "shortest": SHORTEST,
         "corrections": CORRECTIONS, "lost": LOST, "solved": SOLVED, "singular": SINGULAR_BELOW,
+        "digest": digest_of(t.tree),
     }  # fmt: skip
-    return {f"{name}.h": HEADER.format(**given), f"{name}.c": SOURCE.format(**given)}
+    header, source = HEADER.format(**given), SOURCE.format(**given)
+    contents = f'_CONTENTS "{contents_of(header, source)}" /* digests of .h and .c */'
+    return {f"{name}.h": header.replace('_CONTENTS ""', contents), f"{name}.c": source}
 
 
 def _numbers(values: Array) -> str:

@@ -19,6 +19,7 @@ import pytest
 from pkm_analysis.transmission_range import main, over_range
 from pkm_description.load import load_model
 from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics import check
 
 BIPED = str(Path(__file__).parents[1] / "pkm_description" / "biped.xml")
 ANKLE = ["--joints", "left_ankle_pitch,left_ankle_roll"]
@@ -304,3 +305,20 @@ def test_rotors_that_the_file_does_not_know_are_told(tmp_path: Path, capsys: pyt
         said = "the rotors of left_ankle_motor_a, left_ankle_motor_b"
         assert (f"armature lacks {said}" in capsys.readouterr().out) is lacks
         assert (f"linkage, without {said}" in file.read_text()) is lacks
+
+
+def test_a_changed_description_is_told_of_the_c(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, folder = four_bar(tmp_path), str(tmp_path / "c")
+    assert main([file, "--joints", "rocker", "--range", "rocker=-20deg:20deg", "--c", folder]) == 0
+    assert check.main([file, "--exported", folder]) == 0
+    (source,) = Path(folder).glob("*.c")
+    source.write_text((code := source.read_text()) + "\n")
+    assert check.main([file, "--exported", folder]) == 1
+    assert "was edited since the export" in capsys.readouterr().err
+    source.write_text(code)
+    Path(file).write_text(Path(file).read_text().replace("0.35 0 0", "0.36 0 0"))
+    assert check.main([file, "--exported", folder]) == 1
+    assert (
+        f"another description than the current one of four_bar; export it again: pkm transmission {file} --c {folder}"
+        in (capsys.readouterr().err)
+    )

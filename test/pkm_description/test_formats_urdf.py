@@ -237,6 +237,13 @@ def test_a_yaml_beside_an_empty_urdf_and_its_unknown_keys(tmp_path):
     assert "not read: colour of robot.yaml" in expand_told(tmp_path / "robot.yaml", NAMED)[2]
 
 
+def test_a_yaml_beside_a_urdf_with_the_same_loops_says_what_to_give(tmp_path):
+    (tmp_path / "robot.yaml").write_text(YAMLS["pin_loops"])
+    (tmp_path / "robot.urdf").write_text(TREE % CAD)
+    with pytest.raises(DescriptionError, match=r"the URDF .* closes far, too; give that URDF alone"):
+        load_model(tmp_path / "robot.yaml")
+
+
 @pytest.mark.parametrize("ending", ["sdf", "usda", "xml"])
 def test_a_missing_file_names_the_endings_of_all_formats(ending, tmp_path):
     (tmp_path / f"ankle.{ending}").write_text("")
@@ -263,6 +270,7 @@ CAD = DIALECTS["loop_joint of CAD"]
         (CAD.replace('"0.3 0 0"', '"300 0 0"'), "write m, 300 looks like mm"),
         (DIALECTS["two parents"].replace("0.2 0 0", "0.25 0 0"), "tip has two parents, rocker and another"),
         (DIALECTS["gazebo"].replace("<pose>0.3 0 0 0 0 0</pose>", ""), "it has no <pose>"),
+        (SWAPPED.replace("coupler", "rocker"), "it connects 'rocker' to itself"),
     ],
 )
 def test_loop_in_wrong_words_or_at_a_wrong_place_is_no_other_robot(loop, words):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,16 @@ def test_plain_urdf_with_a_loop_needs_no_platform() -> None:
       <successor link="rocker"><origin xyz="0 0.15 0"/></successor><axis xyz="0 0 1"/></loop></robot>"""
     (cluster,) = load_model(text).clusters
     assert (cluster.root, len(cluster.independent), cluster.actuators) == ("base", 1, ())
+
+
+def test_wrong_units_and_a_home_outside_of_a_range_are_told() -> None:
+    text = BIPED.read_text()
+    assert not any("looks like" in note or "outside" in note for note in load_model(BIPED).notes)
+    (knee,) = re.findall(r'<joint name="left_knee" [^>]*range="[^"]*"', text)
+    turned = load_model(text.replace(knee, re.sub('range="[^"]*"', 'range="0.2 1"', knee)))
+    assert "home: joint 'left_knee' at 0 rad is outside [0.2, 1]" in turned.notes
+    far = load_model(text.replace('name="left_shank" pos="0 0 -0.4"', 'name="left_shank" pos="0 0 -400"'))
+    assert any(note.endswith("400 looks like mm; write m") for note in far.notes)
 
 
 def test_freedoms_that_no_motor_moves_are_no_idle_ones() -> None:

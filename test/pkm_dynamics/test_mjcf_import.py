@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -207,9 +208,7 @@ def test_both_readers_agree(robot: str) -> None:
         assert (c.kind, c.first, c.second) == (d.kind, d.first, d.second)
         np.testing.assert_allclose(c.first_frame[:3, 3], d.first_frame[:3, 3], atol=1e-9)
         np.testing.assert_allclose(c.second_frame[:3, 3], d.second_frame[:3, 3], atol=1e-9)
-    assert [(a.joint, a.interface, a.effort) for a in ours.actuators] == [
-        (a.joint, a.interface, a.effort) for a in theirs.actuators
-    ]
+    assert ours.actuators == theirs.actuators
 
 
 @pytest.mark.parametrize(
@@ -275,6 +274,27 @@ def test_an_effort_limit_is_what_actuators_have_together(joint: str, actuators: 
         assert min(way for way in ways if way) == pytest.approx(effort)
 
 
+@pytest.mark.parametrize("spans", list(product(("", "-12 12"), ("", "-3 3"), ("", "-5 5"))))
+@pytest.mark.parametrize("second", ['tendon="t"', 'joint="a" gear="-2"'])
+def test_motors_of_a_tendon_are_cut_as_mujoco_cuts_them(spans: tuple[str, str, str], second: str) -> None:
+    """Their forces together at the tendon, then the efforts at each joint; a leads b by 2."""
+    mujoco = pytest.importorskip("mujoco")
+    at, near, whole = (f'actuatorfrcrange="{span}"' if span else "" for span in spans)
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    text = f"""<mujoco><worldbody><body name="p"><joint name="a" {at}/>{inertial}
+      <body name="q"><joint name="b" {near}/>{inertial}</body></body></worldbody>
+      <tendon><fixed name="t" {whole}><joint joint="a" coef="1.5"/><joint joint="b" coef="0.5"/></fixed></tendon>
+      <equality><joint joint1="b" joint2="a" polycoef="0 2"/></equality>
+      <actuator><motor tendon="t" ctrlrange="-10 10"/><motor {second} ctrlrange="-7 7"/></actuator></mujoco>"""
+    m = mujoco.MjModel.from_xml_string(text)
+    data, most = mujoco.MjData(m), 0.0
+    for controls in product(*m.actuator_ctrlrange):
+        data.ctrl[:] = controls
+        mujoco.mj_forward(m, data)
+        most = max(most, abs(float(data.qfrc_actuator @ (1.0, 2.0))))
+    assert assembly_of(text).joints[0].limits.effort == pytest.approx(most)
+
+
 @pytest.mark.parametrize("setting", ['settotalmass="50"', 'boundmass="0.45"', 'boundinertia="0.01"'])
 def test_masses_are_those_that_the_compiler_sets(setting: str) -> None:
     mujoco = pytest.importorskip("mujoco")
@@ -305,6 +325,16 @@ def test_what_is_dropped_is_told_by_name() -> None:
         assert any("a <flag> disables" in note for note in found.notes)
         assert not any(joint.closes for joint in found.joints)
         assert not found.gravity.any()
+    other = still.replace('equality="disable" gravity', 'actuation="disable" spring')
+    for one in (other, other.replace("<mujoco>", COMPILED)):
+        told = " ".join(assembly_of(one).notes)
+        assert 'as if enabled: <flag spring="disable"/>, <flag actuation="disable"/>' in told
+
+
+def test_too_many_bodies_are_refused_before_mujoco_reads_them() -> None:
+    bodies = "<body><freejoint/></body>" * 501
+    with pytest.raises(DescriptionError, match="more than 500 links"):
+        assembly_of(f"{COMPILED}<worldbody>{bodies}</worldbody><no_such_element/></mujoco>")
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
