@@ -24,7 +24,8 @@ from pkm_runtime.kernels.binding import bind
 
 STRIDE = 0.15  # rad, and of the length: of one step along the way from where a linkage is known
 FARTHEST = 32.0 * np.pi  # rad, and of the length: ways beyond would take seconds
-FINER = (1, 4, 16)  # how many times as many steps are tried where a way is lost
+FINEST = 2.0**-10  # of a piece of the way: the shortest step where the way is lost, as near a fold
+ROUNDS = 16  # for each piece of such a way, and as many for its end
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +127,9 @@ class Linkage:
         states = np.empty((len(state), n))
         status = np.full(n, int(Status.UNREACHABLE))
         open_ = np.argsort(-pieces, kind="stable")  # those that go farthest first: others are left out on the way
-        for finer in FINER:
+        for follow in (self._walk, self._creep):
             padded = np.resize(open_, -(-len(open_) // LANES) * LANES)
-            found, lost = self._walk(start, state, span[:, padded], finer * pieces[padded])
+            found, lost = follow(start, state, span[:, padded], pieces[padded])
             solved = ~lost[: len(open_)]
             states[:, open_] = found[:, : len(open_)]
             status[open_[solved]] = int(Status.CONVERGED)
@@ -136,6 +137,34 @@ class Linkage:
             if not len(open_):
                 break
         return states, status
+
+    def _creep(
+        self, start: Array, state: Array, span: Array, pieces: NDArray[np.int64]
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """As `_walk`, by steps that are halved where one is lost, and doubled up to a piece where one is not."""
+        m, n = len(self.inputs), span.shape[1]
+        states, done, step = np.repeat(state[:, None], n, axis=1), np.zeros(n), 1.0 / pieces
+        for _ in range(ROUNDS * (int(pieces.max()) + 1)):
+            under_way = np.flatnonzero((done < 1.0) & (step * pieces >= FINEST))
+            if not len(under_way):
+                break
+            padded = np.resize(under_way, -(-len(under_way) // LANES) * LANES)
+            aim = np.minimum(1.0, done[padded] + step[padded])
+            columns = np.concatenate([start[:, None] + aim * span[:, padded], states[:, padded]])
+            lost, out = np.zeros(len(padded), dtype=bool), np.empty((len(state) + 2, len(padded)))
+            for _ in range(CORRECTIONS):
+                self._solve(np.ascontiguousarray(columns[list(self._solve.inputs)]), out)
+                columns[m:] = out[:-2]
+                lost |= ~(out[-2] < LOST)
+                if (lost | (out[-2] < SOLVED)).all():
+                    break
+            arrived = (~lost & (out[-2] < SOLVED))[: len(under_way)]
+            step[under_way] = np.where(
+                arrived, np.minimum(2.0 * step[under_way], 1.0 / pieces[under_way]), 0.5 * step[under_way]
+            )
+            there = under_way[arrived]
+            done[there], states[:, there] = aim[: len(under_way)][arrived], columns[m:, : len(under_way)][:, arrived]
+        return states, done < 1.0
 
     def _walk(
         self, start: Array, state: Array, span: Array, pieces: NDArray[np.int64]

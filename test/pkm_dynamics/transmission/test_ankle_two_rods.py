@@ -13,6 +13,7 @@ from pkm_description.load import load_model
 from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_about
 from pkm_dynamics.transmission.transmission import Transmission
+from pkm_kinematics.status import Status
 
 ANKLE = Path(__file__).with_name("ankle_two_rods.xml")
 RADIUS = 0.025
@@ -46,6 +47,25 @@ def test_the_loops_are_the_closed_form(ankle: Transmission) -> None:
     q = grid(21)
     np.testing.assert_allclose(ankle.to_actuators(q), [closed_form(*one) for one in q], atol=1e-13)
     np.testing.assert_allclose(ankle.to_joints(ankle.to_actuators(q)), q, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.7, 0.7)])
+def test_positions_are_found_up_to_a_fold(ankle: Transmission, way: tuple[float, float]) -> None:
+    """A crank and its rod come into line where the closed form ends; the last position is 1e-6 rad before."""
+
+    def closes(far: float) -> bool:
+        with np.errstate(invalid="ignore"):
+            return bool(np.isfinite(closed_form(far * way[0], far * way[1])).all())
+
+    low = next(far for far in np.arange(0.01, 3.0, 0.01) if not closes(far)) - 0.01
+    step = 0.01
+    while (step := 0.5 * step) > 1e-12:
+        low += step * closes(low + step)
+    found = ankle.at((low - np.geomspace(1e-6, 0.1, 30))[:, None] * way)
+    assert (found.linkage.status == Status.CONVERGED).all()
+    assert (np.diff(found.margin) > 0.0).all()
+    assert found.margin[0] < 1e-3
+    assert ankle.at(np.multiply(low + 1e-6, way)).linkage.status == Status.UNREACHABLE
 
 
 def test_a_table_of_the_motors_errs_with_the_square_of_its_pitch(ankle: Transmission) -> None:

@@ -192,7 +192,7 @@ def test_rows_do_not_take_the_steps_of_the_farthest(biped: TreeModel, monkeypatc
             found.append(knee.at(np.concatenate([near, np.reshape(more, (-1, 1))])).q[: len(near)])
         worked.append(code.columns)
     assert worked[1] < 1.5 * worked[0]  # all at the pace of the farthest are 4.4 times as many
-    assert worked[2] < 4.0 * worked[0]  # it is tried with 16 times as many steps
+    assert worked[2] < 4.0 * worked[0]  # its end is sought by ever shorter steps
     np.testing.assert_array_equal(found[1], found[0])
 
 
