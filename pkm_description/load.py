@@ -212,7 +212,7 @@ def compare_exported(file: str, arguments: Mapping[str, str], folder: str | Path
         command = f"pkm transmission {file} --c" if linkage else f"pkm export {file} --to c -o"
         again = f"export it again: {command} {folder}"
         if digest not in map(digest_of, robots):
-            problem = f"it was made from another description than the current one of {robots[0].name}"
+            problem = f"it was made from another description, or other --xacro-args, than those of {robots[0].name} now"
             raise DescriptionError(str(header), problem, again)
         written = _CONTENTS.search(headers[header])
         if written is None:
