@@ -122,15 +122,17 @@ def test_lean_calls_are_the_others(ankle: Transmission) -> None:
         assert call(q, efforts, position, out)[0] == Status.CONVERGED  # goes on from there
 
 
-def test_inertia_and_friction_are_those_of_the_dynamics() -> None:
-    """Without the foot's mass, all inertia and friction that the dynamics has is the linkage's and the motors'."""
-    text = expand(CRANKS)[0]
-    start = text.index("<inertial", text.index('<link name="foot"'))
+@pytest.mark.parametrize("robot", [CRANKS, "docs/examples/ankle.urdf.xacro", "wrist_3ups_s"])
+def test_inertia_and_friction_are_those_of_the_dynamics(robot: str) -> None:
+    """Without the platform's mass, all inertia and friction that the dynamics has is the linkage's and the motors'."""
+    text = expand(robot)[0]
+    start = text.index("<inertial", text.index(f'<link name="{load_mechanism(text).platform_link}"'))
     text = text[:start] + text[text.index("</inertial>", start) + len("</inertial>") :]
     dynamics, t = Dynamics(load_mechanism(text)), Transmission(load_model(text))
     k = dynamics.kinematics
-    for q in SOME[:5]:
+    for q in np.random.default_rng(0).uniform(-0.25, 0.25, (5, len(t.joints))):
         at = k.at(q)
+        np.testing.assert_allclose(t.jacobian(q), at.task_jacobian, atol=1e-13)
         J, held = at.task_jacobian, dynamics.gravity(at).effort
         pushed = [dynamics.inverse(at, np.zeros(6), way).effort - held for way in at.task_twists.T]
         np.testing.assert_allclose(t.armature(q), J.T @ np.array(pushed).T, atol=1e-12)
