@@ -150,7 +150,6 @@ class Request:
             self.answer = self._request(loop, *self._arguments)
         except Exception as error:  # it is raised in the thread that asked
             self.error = error
-        self.done = True
 
 
 def situation_of(loop: ControlLoop, wake: float) -> Situation:
@@ -194,6 +193,7 @@ class LoopThread(RunningLoop):
         self.failure: BaseException | None = None
         self._pace, self._after, self._scheduling = pace, after, scheduling
         self._requests: deque[Request] = deque()
+        self._run_requests: list[Request] = []  # since the last period
         self._ended = False
         loop.period()
         self._situation = situation_of(loop, time.monotonic())
@@ -266,12 +266,17 @@ class LoopThread(RunningLoop):
             while not self._ended:
                 periods = self._pace()
                 while self._requests:
-                    self._requests.popleft().run(self.loop)
+                    self._run_requests.append(self._requests.popleft())
+                    self._run_requests[-1].run(self.loop)
                 self.loop.period(periods)
-                self._situation = situation_of(self.loop, time.monotonic())
-                self._after()
+                self._show()
         except BaseException as error:  # it is raised in the thread that asks next
             self.failure = error
             self.loop.emergency_stop(f"the loop has ended: {type(error).__name__}: {error}")
-            self._situation = situation_of(self.loop, time.monotonic())
-            self._after()
+            self._show()
+
+    def _show(self) -> None:
+        self._situation = situation_of(self.loop, time.monotonic())
+        while self._run_requests:  # only now: who asked looks at the situation next
+            self._run_requests.pop().done = True
+        self._after()

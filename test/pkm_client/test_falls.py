@@ -161,3 +161,13 @@ def stays(robot: Robot, machine: SimulatedMachine) -> None:
     robot.wait(0.5)
     assert robot.state.mode is Mode.STOPPED
     np.testing.assert_allclose(machine.pose, before, atol=1e-9)
+
+
+def test_who_recovers_right_after_an_emergency_stop_is_told_of_it() -> None:
+    with Robot.simulated("five_bar", False, Setup(rate=RATE)) as robot:
+        for _ in range(5):  # the loop had not always shown the stop yet
+            robot.emergency_stop()
+            with pytest.raises(RefusedError, match="emergency stop"):
+                robot.recover()
+            robot.reset()
+            robot.enable()
