@@ -34,9 +34,7 @@ class RobotModel:
         self.friction = friction
         self.springs = kinematics.tables.springs if springs is None else springs
         self.codes: dict[tuple[Record, int], MachineCode | None] = {}
-        self.carried: dict[
-            tuple[Any, int], tuple[MachineCode, int] | None
-        ] = {}  # of iterated limbs, with their results
+        self.carried: dict[tuple[Any, int], tuple[MachineCode, int] | None] = {}  # of iterated limbs; results of each
         self._prepared: dict[Any, WithScratch] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
