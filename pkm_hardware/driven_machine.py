@@ -6,8 +6,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import math
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,6 +27,7 @@ from pkm_hardware.machine import (
     Machine,
     MachineState,
     drives_may_be_on,
+    end_with_program,
 )
 from pkm_hardware.machine_file import Drives
 from pkm_hardware.position_limiter import PositionLimiter
@@ -75,6 +74,7 @@ class DrivenMachine(Machine):
         self._untold = ""  # the warning that they could not be disabled
         self._told = -math.inf  # s, `time.monotonic`: when that was tried last
         self._ended: str | None = None  # the result of `shut_down`
+        self._at_exit: Callable[[], None] = lambda: None  # ends it with the program, while drives may be on
         self._lock = RLock()
 
     # Life cycle
@@ -317,7 +317,8 @@ class DrivenMachine(Machine):
         if problem := self.misread:
             raise DeviceError(problem)
         self._may_be_on = True
-        atexit.register(self._end_with_program, os.getpid())
+        atexit.unregister(self._at_exit)
+        self._at_exit = end_with_program(lambda: self.shut_down() if self._ended is None else "")
         self._driver.enable(self._scale.to_device(positions))
         if self._driver.unwanted():
             raise GivenUpError
@@ -340,12 +341,8 @@ class DrivenMachine(Machine):
             self._untold, self._told = drives_may_be_on(error) if self._may_be_on else "", time.monotonic()
             return self._untold
         self._may_be_on, self._untold = False, ""
-        atexit.unregister(self._end_with_program)
+        atexit.unregister(self._at_exit)
         return ""
-
-    def _end_with_program(self, process: int) -> None:
-        if self._ended is None and process == os.getpid() and (warning := self.shut_down()):
-            print(warning, file=sys.stderr, flush=True)
 
     def _tell_off_late(self, before: str, after: str) -> None:
         """Disable drives that a fault left on; its text says `after`, or the warning, in place of `before`."""

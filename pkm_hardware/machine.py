@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -70,6 +73,17 @@ NO_COMMAND = "no command for"  # how a machine begins that was left without one
 def drives_may_be_on(error: Exception) -> str:
     """The warning that drives may be on, since they could not be disabled because of `error`."""
     return f"THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
+
+
+def end_with_program(end: Callable[[], str]) -> Callable[[], None]:
+    """Call `end` at the end of this process, and print the warning that it returns; for `atexit.unregister`."""
+    process = os.getpid()
+
+    def ends() -> None:
+        if process == os.getpid() and (warning := end()):
+            print(warning, file=sys.stderr, flush=True)
+
+    return atexit.register(ends)
 
 
 class Machine(ABC):

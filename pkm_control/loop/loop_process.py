@@ -14,7 +14,6 @@ import contextlib
 import mmap
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -36,7 +35,7 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array, Inertial
-from pkm_hardware.machine import Lifecycle, drives_may_be_on
+from pkm_hardware.machine import Lifecycle, drives_may_be_on, end_with_program
 from pkm_runtime.child_processes import Child
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import Watchdog
@@ -94,7 +93,7 @@ class LoopProcess(RunningLoop):
         self._beating: threading.Thread | None = None
         self._ended = threading.Event()
         self._over = threading.Event()
-        atexit.register(self._end_with_program)  # else the drives go off when Python has cleared up, seconds later
+        self._at_exit = end_with_program(self.end)  # else the drives go off when Python has cleared up, seconds later
 
     # Life
 
@@ -182,13 +181,9 @@ class LoopProcess(RunningLoop):
             with contextlib.suppress(Exception):  # nobody may hear it: the drives go off all the same
                 self.say(f"{why}: it is ended, and the drives are turned off without it")
 
-    def _end_with_program(self) -> None:
-        if warning := self.end():
-            print(warning, file=sys.stderr, flush=True)
-
     def end(self) -> str:
         """End the process, drives off; returns a warning where a drive may still be on."""
-        atexit.unregister(self._end_with_program)
+        atexit.unregister(self._at_exit)
         warning = ""
         if self._reader is not None and not self.failure:
             try:

@@ -11,7 +11,6 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_hardware.devices import SimulatedServoBoard
-from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.machine import Lifecycle, Machine
 from pkm_kinematics import Kinematics
 
@@ -21,7 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 @pytest.fixture(autouse=True)
 def end_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """The devices of machines that a test leaves on are gone by then: `test_ways_out.py` has a process of its own."""
-    monkeypatch.setattr(DrivenMachine, "_end_with_program", lambda *_: None)
+    monkeypatch.setattr("pkm_hardware.driven_machine.end_with_program", lambda end: lambda: None)
 
 
 @pytest.fixture(scope="session")
