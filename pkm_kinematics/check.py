@@ -120,8 +120,8 @@ def _clusters(report: Report, source: str, arguments: Mapping[str, str]) -> list
         tree = None if arguments.get("platform") else load_model(source, arguments)
         if tree is not None and tree.clusters and not tree.platform_link:
             report.verdicts += [one for one in units_of_tree(tree) if one not in report.verdicts]
-            told = tuple(f"{one.about}: " for one in report.verdicts)
-            report.remarks = [note for note in tree.notes if not note.startswith(told)]
+            judged = tuple(f"{one.about}: " for one in report.verdicts)
+            report.remarks = [note for note in tree.notes if not note.startswith(judged)]
             return str(tree).splitlines()
     return []
 

@@ -125,8 +125,8 @@ class MjcfModel:
 
     def tell_disabled(self, flags: Sequence[str], groups: str) -> None:
         """Note what an `<option>` disables in MuJoCo, and not here."""
-        told = [f'<flag {flag}="disable"/>' for flag in flags] + [f'actuatorgroupdisable="{groups}"'] * bool(groups)
-        self.notes += [f"not followed, and read as if enabled: {', '.join(told)}"] if told else []
+        disabled = [f'<flag {flag}="disable"/>' for flag in flags] + [f'actuatorgroupdisable="{groups}"'] * bool(groups)
+        self.notes += [f"not followed, and read as if enabled: {', '.join(disabled)}"] if disabled else []
 
 
 class NeedsCompilerError(Exception):
