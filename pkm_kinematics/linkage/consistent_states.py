@@ -199,7 +199,7 @@ def consistent_states(
     still = sorted({*range(len(names))} - {column[name] for name in drawn}.union(*(others for *_, others in parts)))
     most = np.where(high > low, [[speed], [acceleration]], 0.0)  # what has one place only stays there
     lowest, width = (library.asarray(np.stack(rows)[..., None]) for rows in ((low, *-most), (high - low, *(2 * most))))
-    result = [(library.empty if gpu else empty_shareable)((n, len(names))) for _ in range(3)]
+    result = _unfilled(library, n, len(names))
 
     def part(at: slice) -> None:
         rng = library.random.default_rng(seed) if gpu else np.random.Generator(np.random.SFC64([seed, at.start]))
@@ -227,8 +227,15 @@ def consistent_states(
     return ConsistentStates(names, *result)
 
 
+def _unfilled(library: Any, n: int, columns: int) -> list[Any]:
+    # Three of one array: the system takes the room of smaller ones back at once, and gives it page by page.
+    each = -(-n * columns // 8) * 8  # each begins at a line of the cache
+    room = (empty_shareable if library is np else library.empty)((3, each))
+    return [one[: n * columns].reshape(n, columns) for one in room]
+
+
 def _drawn_linkages(tree: TreeModel, given: Collection[str], gpu: bool) -> list[Any]:
-    """A linkage per cluster, whose inputs are its given joints, else its independent ones."""
+    # one per cluster: its inputs are its given joints, else its independent ones
     asked = [tuple(name for name in given if name in one.joints) or one.independent for one in tree.clusters]
     return [_states(tree, names, one.actuators, gpu) for one, names in zip(tree.clusters, asked, strict=True)]
 
@@ -287,13 +294,12 @@ def _check(tree: TreeModel, n: int, ranges: Mapping[str, tuple[float, float]], b
 
 
 def _library(gpu: bool) -> Any:
-    """What makes arrays: CuPy or NumPy."""
     return cupy_with_gpu("states on GPUs") if gpu else np
 
 
 @lru_cache(maxsize=16)
 def _states(tree: TreeModel, inputs: tuple[str, ...], seen: tuple[str, ...], gpu: bool) -> LinkageStates:
-    """Kept: its code takes seconds to compile."""
+    # kept: its code takes seconds to compile
     return LinkageStates(Linkage(tree, inputs, seen), _library(gpu) if gpu else None)
 
 

@@ -2,8 +2,7 @@
 """The loop equations of a cluster, and which of them determine which joints, given the positions of some.
 
 Equations are numbers that may be terms of a tape, each loop seen from where its two sides part. Lengths are over the
-cluster's characteristic length; positions are given as cosines and sines of turning joints, and as positions of sliding
-ones.
+cluster's characteristic length; positions are cosines and sines of turning joints, and places of sliding ones.
 """
 
 from __future__ import annotations
@@ -20,11 +19,13 @@ from pkm_description.graph import path_from_base
 from pkm_description.joint_geometry import Freedom, frame_along, freedoms
 from pkm_description.loops.closure import ClosureModel, independent
 from pkm_description.mechanism import Array, Coupling, Joint, Loop, LoopType
+from pkm_description.rotations import inverse_transform, transform
 from pkm_description.tree_model import Motions, TreeModel
 from pkm_runtime.codegen.tape import Number
 from pkm_runtime.errors import PkmError
 
-NOTHING = 4e-16  # of an entry of a rotation or a length: rounding of a cosine of 90 degrees
+NOTHING = 4e-15  # of an entry of a rotation or a length: rounding of a cosine of 90 degrees
+TURNED = (LoopType.FIXED, LoopType.PRISMATIC)  # these hold all of a rotation
 Vector = Any  # (3,) of numbers, as an array of objects
 
 Position = Callable[[str, float, float], tuple[Number, Number]]
@@ -40,11 +41,15 @@ class Row:
 
 
 def loop_sides(model: ClosureModel, loop: Loop, position: Position) -> Iterator[PlacedSide]:
-    """Both ends of a loop, `placed` from where its two sides part."""
+    """Both ends of a loop, their z along its axes, seen from the first joint of the link where its two sides part."""
     ways = [path_from_base(model.joints, link) for link in (loop.predecessor, loop.successor)]
     shared = next((n for n, (one, two) in enumerate(zip(*ways, strict=False)) if one is not two), min(map(len, ways)))
-    for way, frame in zip(ways, (loop.predecessor_frame, loop.successor_frame), strict=True):
-        yield placed(model, way[shared:], frame, position)
+    axes = loop.axis, loop.axis if loop.type in TURNED else loop.axis2
+    link = next((way[shared].parent for way in ways if way[shared:]), None)
+    start = inverse_transform(next((_to_first(one) for one in model.joints if one.parent == link), np.eye(4)))
+    for way, frame, axis in zip(ways, (loop.predecessor_frame, loop.successor_frame), axes, strict=True):
+        found, frames = chain_of(way[shared:], frame @ _along(axis))
+        yield chained(found, [start @ frames[0], *frames[1:]], position, model.length, loop.type)
 
 
 def loop_rows(model: ClosureModel, loop: Loop, position: Position) -> list[Row]:
@@ -60,25 +65,18 @@ def rows_between(loop: Loop, one: Side, other: Side) -> list[Row]:
     back = R.T
     sides = [(-1, before, q), (1, after, q)]
     linear, angular = _rows(back @ (q - p), sides, back), _rows(np.zeros(3, dtype=object), sides, back, turning=True)
-    axis = loop.axis.astype(object)
-    image = back @ S @ loop.axis2.astype(object)
-    across = _clean(frame_along(loop.axis).T)
+    if loop.type in TURNED:
+        turn = back @ S
+        for k, row in enumerate(angular):
+            i, j = (k + 1) % 3, (k + 2) % 3
+            row.gap = 0.5 * (turn[j, i] - turn[i, j])
+        return [*linear[: 3 if loop.type is LoopType.FIXED else 2], *angular]
+    x, y, z = back @ S[:, 2]
     if loop.type is LoopType.UNIVERSAL:
-        return [*linear, _combined(np.cross(image, axis), angular, dot(axis, image))]
-    tilt = [_combined(d, angular, dot(d, np.cross(axis, image))) for d in across[:2]]
-    if loop.type is LoopType.REVOLUTE:
-        return [_combined(d, linear) for d in across] + tilt
-    if loop.type is LoopType.CYLINDRICAL:
-        return [_combined(d, linear) for d in across[:2]] + tilt
-    if loop.type is LoopType.PLANAR:
-        return [_combined(across[2], linear), *tilt]
-    turn = back @ S
-    for k, row in enumerate(angular):
-        i, j = (k + 1) % 3, (k + 2) % 3
-        row.gap = 0.5 * (turn[j, i] - turn[i, j])
-    if loop.type is LoopType.PRISMATIC:
-        return [_combined(d, linear) for d in across[:2]] + angular
-    return [*linear, *angular]
+        return [*linear, _combined((y, -x), angular[:2], z)]
+    angular[0].gap, angular[1].gap = -y, x
+    rows = {LoopType.REVOLUTE: linear, LoopType.CYLINDRICAL: linear[:2], LoopType.PLANAR: linear[2:]}[loop.type]
+    return [*rows, *angular[:2]]
 
 
 @dataclass
@@ -117,28 +115,81 @@ class Twist:
         return self.sliding
 
 
+Chain = tuple[list[tuple[Joint, Freedom]], list[Array]]
 PlacedSide = tuple[Any, Vector, list[Screw]]
 Side = tuple[Any, Vector, Sequence[Screw | Twist]]  # of a loop: rotation (3, 3) and point (3,) of its end, and screws
 
 
-def placed(model: ClosureModel, way: tuple[Joint, ...], end: Array, position: Position) -> PlacedSide:
-    """Rotation (3, 3) and point (3,) of a frame on the last link of a way, and the screws of its joints."""
-    R, p = np.eye(3).astype(object), np.zeros(3, dtype=object)
-    screws = []
+def chain_of(way: Sequence[Joint], end: Array) -> Chain:
+    """The freedoms of a way, and constant frames (4, 4) [m] before, between and after them, their z along the axes."""
+    found, frames, frame = [], [], np.eye(4)
     for joint in way:
-        R, p = _then(R, p, joint.origin, model.length)
+        frame = frame @ joint.origin
         for freedom in freedoms(joint):
-            name, factor, offset = freedom.name, 1.0, 0.0
-            if joint.mimic is not None:
-                name, factor, offset = joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset
-            axis = R @ _clean(freedom.axis)
-            screws.append(Screw(name, factor, freedom.slides, axis, p))
-            c, s = position(name, factor, offset)
-            if freedom.slides:
-                p = p + np.array([a * c for a in axis], dtype=object)
-            else:
-                R = R @ rotation(freedom, c, s)
-    return *_then(R, p, end, model.length), screws
+            turn = _along(freedom.axis)
+            found.append((joint, freedom))
+            frames.append(frame @ turn)
+            frame = turn.T
+    return found, [*frames, frame @ end]
+
+
+def chained(
+    found: Sequence[tuple[Joint, Freedom]],
+    frames: Sequence[Array],
+    position: Position,
+    length: float,
+    end: LoopType = LoopType.FIXED,
+) -> PlacedSide:
+    """Rotation (3, 3) and point (3,) of a chain's end, as far as a loop needs them, and the screws of its joints.
+
+    Constant frames are parted into turns about both axes, which add to the joints', and a tilt (Denavit, Hartenberg).
+    """
+    R, p, screws = _clean(frames[0][:3, :3]), _clean(frames[0][:3, 3] / length), []
+    pending = np.array([1.0, 0.0])
+    for k, ((joint, freedom), frame) in enumerate(zip(found, frames[1:], strict=True)):
+        name, factor, offset = freedom.name, 1.0, 0.0
+        if joint.mimic is not None:
+            name, factor, offset = joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset
+        screws.append(Screw(name, factor, freedom.slides, R[:, 2], p))
+        c, s = position(name, factor, offset)
+        if freedom.slides:
+            p, c, s = p + np.array([a * c for a in R[:, 2]], dtype=object), 1.0, 0.0
+        if k == len(found) - 1 and end is LoopType.SPHERICAL:
+            frame = transform(frame[:3, 3], np.eye(3))
+        turn, tilt, left = _parted(frame)
+        u, v = _clean(_turned(turn, pending))
+        R = _turned_about(R, 2, c * u - s * v, s * u + c * v)
+        p = p + R @ _clean(np.array([*_turned(frame[:2, 3], turn * [1.0, -1.0]), frame[2, 3]]) / length)
+        R, pending = _turned_about(R, 0, *_clean(tilt)), left
+    return (_turned_about(R, 2, *_clean(pending)) if end in TURNED else R), p, screws
+
+
+def _parted(frame: Array) -> tuple[Array, Array, Array]:
+    """Cosine and sine of the turn about z, the tilt about x and the turn about z that make the rotation of a frame."""
+    E, (x, y) = frame[:3, :3], frame[:2, 2]
+    sine = float(np.hypot(x, y))
+    turn = np.array([-y, x]) / sine if sine > NOTHING else np.array([1.0, 0.0])
+    tilt = np.array([E[2, 2], sine if sine > NOTHING else 0.0])
+    column = np.array([*_turned(E[:2, 0], turn * [1.0, -1.0]), E[2, 0]])
+    return turn, tilt, np.array([column[0], tilt[0] * column[1] + tilt[1] * column[2]])
+
+
+def _turned(one: Array, by: Array) -> Array:
+    return np.array([one[0] * by[0] - one[1] * by[1], one[0] * by[1] + one[1] * by[0]])
+
+
+def _turned_about(R: Any, axis: int, c: Number, s: Number) -> Any:
+    turn, i, j = np.eye(3).astype(object), (axis + 1) % 3, (axis + 2) % 3
+    turn[i, i], turn[j, i], turn[i, j], turn[j, j] = c, s, -s, c
+    return R @ turn
+
+
+def _to_first(joint: Joint) -> Array:
+    return joint.origin @ next((_along(one.axis) for one in freedoms(joint)), np.eye(4))
+
+
+def _along(axis: Array) -> Array:
+    return transform(np.zeros(3), frame_along(axis))
 
 
 def moving(
@@ -156,18 +207,6 @@ def moving(
     sliding = sliding + np.cross(turning, p - before)
     changes += [(p, sliding), *((column, np.cross(turning, column)) for column in R.T)]
     return Twist(turning, sliding), changes
-
-
-def rotation(freedom: Freedom, c: Number, s: Number) -> Any:
-    """Rotation (3, 3) about the axis of a freedom by an angle of cosine c and sine s."""
-    a = [float(x) for x in _clean(freedom.axis)]
-    cross = [[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]]
-    rows = [[a[i] * a[j] + c * (float(i == j) - a[i] * a[j]) + s * cross[i][j] for j in range(3)] for i in range(3)]
-    return np.array(rows, dtype=object)
-
-
-def _then(R: Any, p: Vector, frame: Array, length: float) -> tuple[Any, Vector]:
-    return R @ _clean(frame[:3, :3]), p + R @ _clean(frame[:3, 3] / length)
 
 
 def _clean(values: Array) -> Any:

@@ -23,10 +23,11 @@ from pkm_kinematics.linkage.loop_system import (
     LoopSystem,
     PlacedSide,
     Row,
+    chain_of,
+    chained,
     dot,
     loop_sides,
     moving,
-    placed,
     rows_between,
 )
 from pkm_runtime.codegen import Recording, Tape, trace
@@ -377,7 +378,7 @@ def record_inertia(system: LoopSystem, bodies: Mapping[str, Inertial]) -> Record
     M: list[list[Number]] = [[0.0] * n for _ in range(n)]
     for link, inertial in bodies.items():
         way = path_from_base(system.model.joints, link)
-        R, p, screws = placed(system.model, way, np.eye(4), r.position)
+        R, p, screws = chained(*chain_of(way, np.eye(4)), r.position, system.length)
         com = p + R @ (inertial.com / system.length).astype(object)
         spin, slide = [np.zeros(3, dtype=object) for _ in range(n)], [np.zeros(3, dtype=object) for _ in range(n)]
         for screw in screws:
