@@ -10,6 +10,7 @@ with uncollected():
     from pkm_dynamics.inverse_derivatives import InverseDerivatives
     from pkm_dynamics.problem import Problem
     from pkm_dynamics.reactions import Reactions
+    from pkm_dynamics.transmission.transmission import Transmission
 
 __all__ = [
     "Accelerations",
@@ -20,4 +21,5 @@ __all__ = [
     "InverseDerivatives",
     "Problem",
     "Reactions",
+    "Transmission",
 ]

@@ -78,8 +78,10 @@ class Transmission(Describable):
     """Joints and actuators of one linkage, without names the independent joints and the actuators of all clusters.
 
     Positions (..., n) of the joints [rad or m] may be a batch. All is on the branch of the file's home: where a linkage
-    would have to fold on the way from home, answers are NaN, and `at(q).status` says so. Efforts are those at the
-    actuated joints, behind gears. Arrays (..., k) of answers share their memory with torch and JAX by DLPack.
+    would have to fold on the way from home, answers are NaN, and `at(q).status` says so. A velocity or speed and an
+    acceleration are one number for each of them, and so are joint efforts (..., n) and actuator efforts (..., m) [N m
+    or N], those at the actuated joints, behind gears. Arrays (..., k) of answers share their memory with torch and JAX
+    by DLPack. `ShapeError`: numbers of another shape. `LinkageError`: names or motors do not suffice for what is asked.
     """
 
     def __init__(
@@ -307,12 +309,12 @@ class Transmission(Describable):
         return Friction(_like(q, turned @ (d[:, None] * K)), _like(q, coulomb))
 
     def gains(self, q: Array, kp_motor: Array, kd_motor: Array) -> tuple[Array, Array]:
-        """Stiffness and damping (..., n, n) at the joints by gains of the motors, without the geometric stiffness."""
+        """Stiffness and damping (..., n, n) at the joints by kp_motor and kd_motor, without the geometric stiffness."""
         J = self.at(q).jacobian
         return _through(q, kp_motor, J), _through(q, kd_motor, J)
 
     def motor_gains(self, q: Array, kp_joint: Array, kd_joint: Array) -> tuple[Array, Array]:
-        """Gains of the motors (..., m, m) that make a stiffness and a damping (n,) or (n, n) at the joints.
+        """Gains of the motors (..., m, m) that make kp_joint and kd_joint (n,) or (n, n) at the joints.
 
         Off the diagonal they couple the motors; drives that know only their own position have the diagonal alone.
         """

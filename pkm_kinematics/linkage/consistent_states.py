@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States of a tree with loops at random, every loop closed in positions, velocities and accelerations.
-
-For simulators that reset many worlds and cannot close a loop themselves.
-"""
+"""States of a tree at random, all loops closed: for simulators that reset many worlds and close no loop themselves."""
 
 from __future__ import annotations
 
@@ -252,7 +249,8 @@ def closed_states(
     """States (n, joints), in the order of `tree.joint_named`, what depends on others corrected; else NaN.
 
     What stays are `held` joints, such as the motors, which must determine their cluster; else its `independent` ones.
-    With `gpu` on a GPU, where arrays of CuPy, torch and JAX are read where they are, and the results stay.
+    With `gpu` on a GPU, where arrays of CuPy, torch and JAX are read where they are, and the results stay. Raises
+    `ShapeError` where the arrays do not have the same rows, or a column for each joint.
     """
     names, library = tuple(tree.joint_named), _library(gpu)
     called = {"position": position, "velocity": velocity, "acceleration": acceleration}
