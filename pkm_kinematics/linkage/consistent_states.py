@@ -36,8 +36,7 @@ SAMPLES = 4  # for each coefficient of a fit
 class ConsistentStates:
     """Arrays (n, names) of positions [m, rad], velocities and accelerations of all joints.
 
-    They are NumPy's, of a GPU CuPy's: `torch.from_dlpack(states.position)` and `jax.dlpack.from_dlpack` share their
-    memory.
+    NumPy's, of a GPU CuPy's: `torch.from_dlpack(states.position)` and `jax.dlpack.from_dlpack` share their memory.
     """
 
     names: tuple[str, ...]
@@ -108,7 +107,7 @@ class LinkageStates:
     def solve(self, fit: tuple[Any, Any, Any], q: Any, v: Any, a: Any) -> tuple[Any, Any]:
         """Positions, speeds, accelerations (3, dependent, rows) for those of the inputs; which rows are good."""
         middle, half, coefficients = fit
-        return self.solve_from(coefficients @ self._terms((q - middle) / half), q, v, a)
+        return self.solve_from(coefficients @ self._terms((q - middle) / half), q, v, a, to_folds=False)
 
     def halves(self, joints: Any) -> Any:
         """What `solve_from` starts at, from positions of the dependent joints (dependent, rows)."""
@@ -117,11 +116,11 @@ class LinkageStates:
         way[self._slides] *= 2.0 / self.system.length
         return way
 
-    def solve_from(self, way: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any]:
-        """`solve` from `halves` (dependent, rows)."""
+    def solve_from(self, way: Any, q: Any, v: Any, a: Any, *, to_folds: bool = True) -> tuple[Any, Any]:
+        """`solve` from `halves` (dependent, rows); `to_folds` as in `Linkage.at`."""
         found, last, good = self._from(way, q, v, a)
         if self._cupy is not None:
-            return self._with_processors(found, good, way, q, v, a)
+            return self._with_processors(to_folds, found, good, way, q, v, a)
         if good.all():
             return found, good
         for led in (False, True):  # what is near goes on; the rest is led from home, which takes far longer
@@ -129,19 +128,21 @@ class LinkageStates:
             if not len(bad):
                 continue
             rows = np.resize(bad, -(-len(bad) // LANES) * LANES)
-            joints = self.linkage.at(q[:, rows].T).q[:, len(q) :].T if led else found[0, :, rows].T
+            near = self.linkage.at(q[:, rows].T, to_folds=to_folds).q[:, len(q) :] if led else found[0, :, rows]
             found[:, :, rows], last[rows], good[rows] = self._from(
-                self.halves(joints), q[:, rows], v[:, rows], a[:, rows]
+                self.halves(near.T), q[:, rows], v[:, rows], a[:, rows]
             )
         return found, good
 
-    def _with_processors(self, found: Any, good: Any, *given: Any) -> tuple[Any, Any]:
+    def _with_processors(self, to_folds: bool, found: Any, good: Any, *given: Any) -> tuple[Any, Any]:
         cupy = self._cupy
         bad = cupy.flatnonzero(~good)
         if not len(bad):
             return found, good
         padded = np.resize(np.arange(len(bad)), -(-len(bad) // LANES) * LANES)
-        again, closes = self._beside.solve_from(*(cupy.asnumpy(one[:, bad])[:, padded] for one in given))
+        again, closes = self._beside.solve_from(
+            *(cupy.asnumpy(one[:, bad])[:, padded] for one in given), to_folds=to_folds
+        )
         found[:, :, bad], good[bad] = cupy.asarray(again[:, :, : len(bad)]), cupy.asarray(closes[: len(bad)])
         return found, good
 
@@ -176,8 +177,8 @@ def consistent_states(
 
     Those of a cluster that have a range must determine it; else its `independent` joints are drawn, within their
     limits. Joints of no loop without range and limits stay at home. Speeds and accelerations of what is drawn are
-    uniform up to `speed` and `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again. With `gpu`
-    they are made and stay on a GPU, others for the same seed.
+    uniform up to `speed` and `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again, as
+    is some of what lies by a fold. With `gpu` they are made and stay on a GPU, others for the same seed.
 
     Raises `UsageError` where most random states do not close, loops contradict each other, or there is no GPU or CuPy.
     """

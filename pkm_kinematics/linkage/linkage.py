@@ -25,6 +25,7 @@ from pkm_runtime.kernels.binding import bind
 STRIDE = 0.15  # rad, and of the length: of one step along the way from where a linkage is known
 FARTHEST = 32.0 * np.pi  # rad, and of the length: ways beyond would take seconds
 FINEST = 2.0**-10  # of a piece of the way: the shortest step where the way is lost, as near a fold
+FINER = 8  # times as many pieces where that is enough
 ROUNDS = 16  # for each piece of such a way, and as many for its end
 
 
@@ -67,11 +68,12 @@ class Linkage:
     def _both(self) -> VectorCode:
         return VectorCode(record_rates(self.system, changing=True))
 
-    def at(self, q: Array, speeds: Array | None = None, *, near: Array | None = None) -> Solved:
+    def at(self, q: Array, speeds: Array | None = None, *, near: Array | None = None, to_folds: bool = True) -> Solved:
         """Solve for positions (n, inputs) and, for `changes`, speeds (n, inputs) of the inputs.
 
         Each row is led to from home, or from the joints `near` (names,), straight in the inputs: the branch of home is
-        kept, and a way over a fold is not gone. Inputs farther than `FARTHEST` from there are refused (INVALID_INPUT).
+        kept, and a way over a fold is not gone; unless `to_folds` nor is one that needs steps below `STRIDE` / `FINER`.
+        Inputs farther than `FARTHEST` from there are refused (INVALID_INPUT).
         """
         m, n = len(self.inputs), len(q)
         if not self.system.dependent:  # joints without a linkage
@@ -92,7 +94,7 @@ class Linkage:
             goal = np.empty((m, here.stop - here.start))
             goal[:] = base[:m, None]
             goal[:, : min(here.stop, n) - here.start] = np.where(usable[here, None], q[here], base[:m]).T
-            columns[m:, here], status[here] = self._led(base[:m], state_at(self.system, named), goal)
+            columns[m:, here], status[here] = self._led(base[:m], state_at(self.system, named), goal, to_folds)
             columns[:m, here] = goal
 
         over_cores(part, columns.shape[1] // LANES)
@@ -118,7 +120,7 @@ class Linkage:
             M[:, i, j] = M[:, j, i] = upper[k, :n]
         return M
 
-    def _led(self, start: Array, state: Array, goal: Array) -> tuple[Array, NDArray[np.int64]]:
+    def _led(self, start: Array, state: Array, goal: Array, to_folds: bool) -> tuple[Array, NDArray[np.int64]]:
         """States (2 dependent, n) at `goal` (inputs, n) from one `state` at `start` (inputs,), and statuses."""
         n = goal.shape[1]
         span = goal - start[:, None]
@@ -127,9 +129,9 @@ class Linkage:
         states = np.empty((len(state), n))
         status = np.full(n, int(Status.UNREACHABLE))
         open_ = np.argsort(-pieces, kind="stable")  # those that go farthest first: others are left out on the way
-        for follow in (self._walk, self._creep):
+        for follow, finer in ((self._walk, 1), (self._creep, 1) if to_folds else (self._walk, FINER)):
             padded = np.resize(open_, -(-len(open_) // LANES) * LANES)
-            found, lost = follow(start, state, span[:, padded], pieces[padded])
+            found, lost = follow(start, state, span[:, padded], finer * pieces[padded])
             solved = ~lost[: len(open_)]
             states[:, open_] = found[:, : len(open_)]
             status[open_[solved]] = int(Status.CONVERGED)
@@ -148,22 +150,23 @@ class Linkage:
             under_way = np.flatnonzero((done < 1.0) & (step * pieces >= FINEST))
             if not len(under_way):
                 break
-            padded = np.resize(under_way, -(-len(under_way) // LANES) * LANES)
-            aim = np.minimum(1.0, done[padded] + step[padded])
-            columns = np.concatenate([start[:, None] + aim * span[:, padded], states[:, padded]])
-            lost, out = np.zeros(len(padded), dtype=bool), np.empty((len(state) + 2, len(padded)))
+            aim = np.minimum(1.0, done[under_way] + step[under_way])
+            columns = np.concatenate([start[:, None] + aim * span[:, under_way], states[:, under_way]])
+            arrived, left = np.zeros(len(under_way), dtype=bool), np.arange(len(under_way))
             for _ in range(CORRECTIONS):
-                self._solve(np.ascontiguousarray(columns[list(self._solve.inputs)]), out)
-                columns[m:] = out[:-2]
-                lost |= ~(out[-2] < LOST)
-                if (lost | (out[-2] < SOLVED)).all():
+                some = np.resize(left, -(-len(left) // LANES) * LANES)
+                out = np.empty((len(state) + 2, len(some)))
+                self._solve(np.ascontiguousarray(columns[list(self._solve.inputs)][:, some]), out)
+                columns[m:, some], last = out[:-2], out[-2, : len(left)]
+                arrived[left] = last < SOLVED
+                left = left[(last < LOST) & ~(last < SOLVED)]
+                if not len(left):
                     break
-            arrived = (~lost & (out[-2] < SOLVED))[: len(under_way)]
             step[under_way] = np.where(
                 arrived, np.minimum(2.0 * step[under_way], 1.0 / pieces[under_way]), 0.5 * step[under_way]
             )
             there = under_way[arrived]
-            done[there], states[:, there] = aim[: len(under_way)][arrived], columns[m:, : len(under_way)][:, arrived]
+            done[there], states[:, there] = aim[arrived], columns[m:, arrived]
         return states, done < 1.0
 
     def _walk(

@@ -169,6 +169,18 @@ def test_far_states_are_those_of_the_way_from_home(biped: TreeModel) -> None:
     np.testing.assert_allclose(states.position[:, at], solved.q, atol=1e-9)
 
 
+def test_what_is_left_out_for_speed_lies_by_a_fold(biped: TreeModel) -> None:
+    knee = Linkage(biped, biped.clusters[0].independent, biped.clusters[0].actuators)
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, (4000, 1))
+    whole, quick = knee.at(q), knee.at(q, to_folds=False)
+    closes, found = whole.status == Status.CONVERGED, quick.status == Status.CONVERGED
+    assert 0.85 < closes.mean() < 0.95  # there is a fold
+    assert not (found & ~closes).any()
+    np.testing.assert_allclose(quick.q[found], whole.q[found], atol=1e-12)
+    assert 0 < (closes & ~found).sum() < 40
+    assert whole.margin[closes & ~found].max() < 0.03 < np.median(whole.margin[closes])
+
+
 @needs_compiler
 def test_states_of_a_gpu_are_closed(biped: TreeModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code of a GPU, compiled for the processor; what it cannot close is solved beside it."""
