@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import math
 import time
@@ -27,10 +26,10 @@ from pkm_hardware.machine import (
     Machine,
     MachineState,
     drives_may_be_on,
-    end_with_program,
 )
 from pkm_hardware.machine_file import Drives
 from pkm_hardware.position_limiter import PositionLimiter
+from pkm_runtime.child_processes import end_with_program, hear_end
 
 _AGAIN = 1.0  # s between two attempts to disable drives that did not obey
 _MOST_OF_IT = 0.5  # of a silence: a period that lasts longer is why there was no command
@@ -74,7 +73,7 @@ class DrivenMachine(Machine):
         self._untold = ""  # the warning that they could not be disabled
         self._told = -math.inf  # s, `time.monotonic`: when that was tried last
         self._ended: str | None = None  # the result of `shut_down`
-        self._at_exit: Callable[[], None] = lambda: None  # ends it with the program, while drives may be on
+        self._withdraw_end: Callable[[], None] = lambda: None  # withdraws that the drives go off with the program
         self._lock = RLock()
 
     # Life cycle
@@ -88,6 +87,7 @@ class DrivenMachine(Machine):
             self._may_be_on, self._untold = False, ""
             self._began = self._readings.confirm(self._driver, self._scale, self.time)
 
+        hear_end()  # here, since drives may be enabled in another thread
         with self._lock, self._blocking():
             if self.lifecycle is Lifecycle.ACTIVE:
                 raise LifecycleError("configure", "active", "deactivate first")
@@ -147,7 +147,7 @@ class DrivenMachine(Machine):
                         self.lifecycle = Lifecycle.FAULT
                     elif self.lifecycle is not Lifecycle.FAULT:
                         self.lifecycle = Lifecycle.UNCONFIGURED
-                    with contextlib.suppress(Exception):
+                    with contextlib.suppress(Exception, SystemExit):
                         self._driver.close()
                 return self._ended
             finally:
@@ -317,8 +317,8 @@ class DrivenMachine(Machine):
         if problem := self.misread:
             raise DeviceError(problem)
         self._may_be_on = True
-        atexit.unregister(self._at_exit)
-        self._at_exit = end_with_program(lambda: self.shut_down() if self._ended is None else "")
+        self._withdraw_end()
+        self._withdraw_end = end_with_program(lambda: self.shut_down() if self._ended is None else "")
         self._driver.enable(self._scale.to_device(positions))
         if self._driver.unwanted():
             raise GivenUpError
@@ -337,11 +337,11 @@ class DrivenMachine(Machine):
         try:
             with self.telling():
                 self._driver.disable()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._untold, self._told = drives_may_be_on(error) if self._may_be_on else "", time.monotonic()
             return self._untold
         self._may_be_on, self._untold = False, ""
-        atexit.unregister(self._at_exit)
+        self._withdraw_end()
         return ""
 
     def _tell_off_late(self, before: str, after: str) -> None:

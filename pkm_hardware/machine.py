@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -67,23 +64,13 @@ class MachineState:
 
 
 EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
+NO_FAULT = "there is no fault to reset"
 NO_COMMAND = "no command for"  # how a machine begins that was left without one
 
 
-def drives_may_be_on(error: Exception) -> str:
+def drives_may_be_on(error: BaseException) -> str:
     """The warning that drives may be on, since they could not be disabled because of `error`."""
     return f"THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
-
-
-def end_with_program(end: Callable[[], str]) -> Callable[[], None]:
-    """Call `end` at the end of this process, and print the warning that it returns; for `atexit.unregister`."""
-    process = os.getpid()
-
-    def ends() -> None:
-        if process == os.getpid() and (warning := end()):
-            print(warning, file=sys.stderr, flush=True)
-
-    return atexit.register(ends)
 
 
 class Machine(ABC):
@@ -184,10 +171,10 @@ class Machine(ABC):
         return self.fault or ("" if self.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
 
     def reset_off(self) -> str:
-        """Reset it, drives off; why not, empty where it has no fault any more."""
+        """Reset it, drives off; why not, empty where it is inactive. It has to be in a fault, or inactive."""
+        if self.lifecycle not in (Lifecycle.FAULT, Lifecycle.INACTIVE):
+            return NO_FAULT
         self.reset()
-        if self.lifecycle is Lifecycle.ACTIVE:
-            self.deactivate()
         return self.fault
 
     def warm_up(self) -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are forked from this one, with all that has been made and imported here; and signals that end one."""
+"""Processes that are forked from this one, with all that has been made and imported here; and the end of a process."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
@@ -13,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
@@ -24,6 +26,7 @@ ENDING = (
     *(range(signal.SIGRTMIN, signal.SIGRTMAX + 1) if hasattr(signal, "SIGRTMIN") else ()),
 )
 """Not among them: those that cannot be heard, those of a program's own errors, and those that Python ignores."""
+_ends: list[Callable[[], None]] = []  # what `end_with_program` was given
 
 
 class Child:
@@ -97,10 +100,66 @@ def end_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def in_own_session(keeps_time: bool) -> None:
-    """Make this process a session of its own, as Linux weighs sessions, and of lower priority unless it keeps time.
+def end_with_program(end: Callable[[], str]) -> Callable[[], None]:
+    """Call `end` at the end of this process, also by a signal, and print its warning; what is returned withdraws it."""
+    process = os.getpid()
 
-    One that does goes before the others, and before other programs where that is permitted.
+    def ends() -> None:
+        if process == os.getpid() and (warning := end()):
+            print(warning, file=sys.stderr, flush=True)
+
+    def withdraw() -> None:
+        atexit.unregister(ends)
+        with contextlib.suppress(ValueError):
+            _ends.remove(ends)
+
+    hear_end()
+    _ends.append(ends)
+    atexit.register(ends)
+    return withdraw
+
+
+def hear_end() -> None:
+    """In the main thread: from now on, signals that would end this process do so after what it is to do at its end."""
+    # those that the program ignores or handles, in C too (as rclpy does), are its own
+    if threading.current_thread() is threading.main_thread():
+        caught = _caught_signals()
+        for number in ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL and not caught >> (number - 1) & 1:
+                signal.signal(number, _end_by)
+
+
+def _caught_signals() -> int:
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("SigCgt:")).split()[1], 16)
+    return 0
+
+
+def _end_by(number: int, _: FrameType | None) -> None:
+    for other in ENDING:  # asked once more, it skips nothing
+        signal.signal(other, signal.SIG_IGN)
+    for ends in _ends[::-1]:
+        try:
+            ends()
+        except BaseException:  # the others follow
+            traceback.print_exc()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _hear_no_end() -> None:
+    for number in ENDING:
+        if signal.getsignal(number) is _end_by:
+            signal.signal(number, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=_hear_no_end)  # it holds no drives, and ends at once
+
+
+def in_own_session(keeps_time: bool) -> None:
+    """Make this process a session of its own, as Linux weighs sessions: one that keeps time goes before other programs
+    where that is permitted, any other after them.
     """
     niceness = -_NICENESS if keeps_time else _NICENESS
     with contextlib.suppress(OSError):  # it is one already

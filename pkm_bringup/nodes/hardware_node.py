@@ -330,9 +330,7 @@ class HardwareNode(LifecycleNode):
         return problem
 
     def _reset(self) -> str:
-        if self._lifecycle is not Lifecycle.FAULT:
-            return self._machine.problem or "there is no fault to reset"
-        problem = self._machine.reset()
+        problem = self._machine.problem or self._machine.reset()
         self._follow_lifecycle()
         return problem
 

@@ -28,7 +28,7 @@ from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle, Machine, MachineState
+from pkm_hardware.machine import EMERGENCY_STOP, NO_FAULT, Lifecycle, Machine, MachineState
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import PkmError
 from pkm_runtime.fixed_rate import FixedRateLoop
@@ -143,9 +143,10 @@ class ControlLoop:
         return self.machine.drives_may_be_on
 
     def reset(self) -> str:
-        """Lead the machine out of a fault: inactive, drives off."""
+        """Lead the machine out of a fault: inactive, drives off; refused while they are on."""
         problem = self.machine.reset_off()
-        self._begin_anew()
+        if problem != NO_FAULT:
+            self._begin_anew()
         return problem
 
     def _begin_anew(self) -> None:

@@ -9,7 +9,6 @@ itself and cannot, the parent does.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import mmap
 import signal
@@ -35,8 +34,8 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array, Inertial
-from pkm_hardware.machine import Lifecycle, drives_may_be_on, end_with_program
-from pkm_runtime.child_processes import Child
+from pkm_hardware.machine import Lifecycle, drives_may_be_on
+from pkm_runtime.child_processes import Child, end_with_program
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import Watchdog
 
@@ -93,7 +92,7 @@ class LoopProcess(RunningLoop):
         self._beating: threading.Thread | None = None
         self._ended = threading.Event()
         self._over = threading.Event()
-        self._at_exit = end_with_program(self.end)  # else the drives go off when Python has cleared up, seconds later
+        self._withdraw_end = end_with_program(self.end)  # else drives go off when Python has cleared up, seconds later
 
     # Life
 
@@ -183,7 +182,7 @@ class LoopProcess(RunningLoop):
 
     def end(self) -> str:
         """End the process, drives off; returns a warning where a drive may still be on."""
-        atexit.unregister(self._at_exit)
+        self._withdraw_end()
         warning = ""
         if self._reader is not None and not self.failure:
             try:

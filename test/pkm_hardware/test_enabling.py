@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.devices import SimulatedDevice, SimulatedDynamixels
-from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle
+from pkm_hardware.machine import EMERGENCY_STOP, NO_FAULT, Lifecycle
 from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import FixedRateLoop
 
@@ -80,6 +81,22 @@ def test_drives_that_answer_late_stay_on(dynamixels: DynamixelBench, delay: floa
     assert not loop.fault, loop.fault
     assert loop.follower.mode is Mode.HOLDING
     assert len(dynamixels.on()) == dynamixels.drives
+
+
+def test_a_reset_leaves_a_machine_alone_whose_drives_are_on(dynamixels: DynamixelBench) -> None:
+    loop = position_loop(dynamixels)
+    assert loop.reset() == NO_FAULT
+    dynamixels.contact()
+    assert loop.configure() == loop.enable() == ""
+    loop.period()
+    assert loop.reset() == NO_FAULT
+    assert len(dynamixels.on()) == dynamixels.drives
+    loop.period()
+    assert loop.follower.mode is Mode.HOLDING
+    loop.disable()
+    assert loop.reset() == ""  # of a machine whose pose is unknown, and that was led home by hand
+    assert loop.machine.lifecycle is Lifecycle.INACTIVE
+    assert loop.follower.locator.heard == -math.inf
 
 
 @pytest.mark.parametrize("kind", ["dynamixel", "odrive"])

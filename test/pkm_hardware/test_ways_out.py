@@ -74,6 +74,19 @@ def test_drives_are_off_and_known_to_be(bench: Bench, way: str) -> None:
     assert UNTOLD not in bench.machine.fault
 
 
+@pytest.mark.by_day("servos")
+def test_a_driver_that_wants_to_end_the_program_is_told_of(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a vendor's library does where something is wrong: who ends it goes on with what else there is to end."""
+    ways = ("disable", "close")
+    for name in ways:
+        monkeypatch.setattr(bench.machine._driver, name, lambda: sys.exit("no licence"))
+    assert bench.machine.shut_down() == f"{UNTOLD} (no licence): cut their power"
+    assert bench.machine.lifecycle is Lifecycle.FAULT
+    monkeypatch.undo()
+    assert bench.machine.emergency_stop() is None
+    assert not bench.on()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_drives_are_off_where_answers_are_lost(bench: Bench, way: str) -> None:
     _answers_lost(bench)
@@ -187,32 +200,53 @@ def test_a_computer_that_is_gone(bench: Bench) -> None:
 
 
 SCRIPT = """
-import sys
-from pkm_control.loop.control_loop import ControlLoop, switch_on
+import signal, sys, threading, time
+from pkm_control.loop.control_loop import ControlLoop, hold, switch_on
 from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
+from pkm_runtime.fixed_rate import FixedRateLoop
 
 dynamics, file = Dynamics(Kinematics(load_mechanism(sys.argv[1]))), read_machine_file(sys.argv[2])
 machine = make_machine(file.kind, dynamics.kinematics, file)
 loop = ControlLoop.of(machine, make_controller("position", dynamics, machine.limits, 1.0 / file.rate), file.rate)
-switch_on(loop)
-raise RuntimeError("a bug")
+if sys.argv[3] == "exception":
+    switch_on(loop)
+    raise RuntimeError("a bug")
+
+def run():
+    assert loop.enable() == ""
+    pace = FixedRateLoop(file.rate)
+    pace.restart()
+    while True:
+        loop.period(pace.wait())
+
+signal.signal(getattr(signal, sys.argv[3]), signal.SIG_DFL)  # `nohup` ignores one
+assert loop.configure() == ""
+threading.Thread(target=run, daemon=True).start()
+time.sleep(60.0)
 """
 
 
-def test_a_script_that_fails_leaves_no_drive_on(tmp_path: Path) -> None:
-    """Nor does any other end of Python: the torque of Dynamixels would stay for ever."""
-    with BENCHES["dynamixel"](tmp_path, silence="2.0", watchdog="2.5") as bench:
-        words = [str(EXAMPLES / "hobby_hexapod.urdf.xacro"), str(tmp_path / "machine.yaml")]
+@pytest.mark.by_day("dynamixel-exception", "dynamixel-SIGTERM", "odrive-SIGTERM", "servos-SIGHUP")
+@pytest.mark.parametrize("way", [f"{kind}-{how}" for kind in BENCHES for how in ("exception", "SIGTERM", "SIGHUP")])
+def test_a_script_that_ends_leaves_no_drive_on(way: str, tmp_path: Path) -> None:
+    """The torque of Dynamixels would stay for ever, that of others until their watchdog."""
+    kind, _, how = way.partition("-")
+    with BENCHES[kind](tmp_path, silence="2.0", watchdog="2.5" if kind == "dynamixel" else "30.0") as bench:
+        words = [str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro"), str(tmp_path / "machine.yaml"), how]
         script = subprocess.Popen([sys.executable, "-c", SCRIPT, *words], stderr=subprocess.PIPE, text=True)
         assert wait_until(lambda: len(bench.on()) == bench.drives or script.poll() is not None, 60.0)
+        if how != "exception":
+            assert len(bench.on()) == bench.drives
+            script.send_signal(getattr(signal, how))
         _, error = script.communicate(timeout=60.0)
-        assert error.rstrip().endswith("RuntimeError: a bug")
         assert not bench.on()
+        assert script.returncode == (1 if how == "exception" else -getattr(signal, how)), error
+        assert error.rstrip().endswith("RuntimeError: a bug" if how == "exception" else ""), error
 
 
 MOTION = "# frame: home\nx [mm], y [mm], z [mm], dwell [s]\n0,0,0,0.2\n0,0,2,0.2\n0,0,0,0.2\n"

@@ -175,6 +175,7 @@ def test_enabling_succeeds_only_where_the_controller_holds(hexapod: Hexapod) -> 
     graph, loop = hexapod.graph, hexapod.controller._controls.loop
     assert graph.call(Trigger, "hardware/disable", Trigger.Request()).success
     graph.wait(lambda: hexapod.states[-1].mode == Mode.WAITING)
+    assert graph.call(Trigger, "hardware/reset", Trigger.Request()).success  # as after it was led home by hand
     loop.tell(lambda one: one.follower.locator.assembly.cross())
     answer = graph.call(Trigger, "hardware/enable", Trigger.Request())
     assert not answer.success
