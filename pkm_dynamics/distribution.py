@@ -27,7 +27,6 @@ from pkm_dynamics.kernels.sharing import (
     NONE_WITHIN,
     SHARED,
     UNDETERMINED,
-    clip_within,
     nearest_within,
     room,
     share_rows,
@@ -40,7 +39,7 @@ from pkm_runtime.errors import PkmError
 WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds
 LEEWAY = 1e-10  # by which the second of two programmes may miss the optimum of the first
 CONVERGED, NO_DESCENT = 0, 8  # SLSQP: done, and done because rounding hides any further descent
-_SWEEPS = 60  # of the coordinate descent where nothing within the bounds does the work
+_FREE = 1e-3  # price of efforts without work beside that of missed work, where nothing within the bounds does all
 
 
 _WHY = {NONE_WITHIN: Status.EFFORT_LIMIT, UNDETERMINED: Status.SINGULAR, NO_END: Status.DIVERGED}
@@ -330,9 +329,13 @@ class Sharing:
         status = share_within(scaled, self._freedoms, self.lower, self.upper, shared, self._scratch)
         if status != SHARED:
             self.short = True
-            clip_within(_dual(scaled, self._freedoms), self.lower, self.upper, shared, np.array(efforts), _SWEEPS)
+            return self._nearest(scaled, shared)
         return shared
 
-
-def _dual(jacobian: Array, freedoms: int) -> Array:
-    return np.ascontiguousarray(np.linalg.svd(jacobian, full_matrices=False)[2][:freedoms])
+    def _nearest(self, jacobian: Array, efforts: Array) -> Array:
+        """Efforts within the bounds whose work is nearest: each clipped alone, they would work against each other."""
+        directions, m = np.linalg.svd(jacobian)[2], len(efforts)
+        directions[self._freedoms :] /= _FREE
+        rows, changes = np.ascontiguousarray(directions.T), np.zeros(m)
+        nearest_within(rows, efforts, self.lower, self.upper, changes, np.zeros((m + 6, m + 1)))
+        return np.clip(efforts + rows @ changes, self.lower, self.upper)

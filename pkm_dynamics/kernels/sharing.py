@@ -181,25 +181,3 @@ def share_rows(jacobians, rank, lower, upper, efforts, status, scratch):
     for row in range(efforts.shape[0]):
         if status[row] == 0:
             status[row] = share_within(jacobians[row], rank, lower, upper, efforts[row], scratch)
-
-
-@compiled
-def clip_within(J, lower, upper, effort, wanted, sweeps):
-    """Efforts within bounds whose work is nearest to that of `wanted` (m,), by coordinate descent.
-
-    For bounds that leave no efforts of the same work: clipping each alone would make actuators work against each other.
-    """
-    k, m = J.shape
-    for i in range(m):
-        effort[i] = min(max(wanted[i], lower[i]), upper[i])
-    for _ in range(sweeps):
-        for i in range(m):
-            slope, size = 0.0, 0.0
-            for r in range(k):
-                missed = 0.0
-                for j in range(m):
-                    missed += J[r, j] * (effort[j] - wanted[j])
-                slope += J[r, i] * missed
-                size += J[r, i] * J[r, i]
-            if size > 0.0:
-                effort[i] = min(max(effort[i] - slope / size, lower[i]), upper[i])

@@ -132,8 +132,9 @@ def test_it_takes_less_than_twenty_microseconds(cables):
     assert min(took) < 20e-6
 
 
-def test_where_bounds_leave_none_the_work_is_missed_least(cables):
-    rng = np.random.default_rng(8)
+@pytest.mark.parametrize("seed", [8, 1008])
+def test_where_bounds_leave_none_the_work_is_missed_least(cables, seed):
+    rng = np.random.default_rng(seed)
     sharing = Sharing(LOWER, UPPER, 6, 1.0)
     found = 0
     for k in range(200):
@@ -144,9 +145,9 @@ def test_where_bounds_leave_none_the_work_is_missed_least(cables):
         found += 1
         assert not sharing.outside(shared).any()
         rows = np.linalg.svd(cables[k], full_matrices=False)[2]
-        best = scipy.optimize.lsq_linear(rows, rows @ asked, (LOWER, UPPER), tol=1e-12).x
+        best = scipy.optimize.lsq_linear(rows, rows @ asked, (LOWER, UPPER), method="bvls", tol=1e-14).x
         missed, least_missed = (np.linalg.norm(rows @ (x - asked)) for x in (shared, best))
-        assert missed <= least_missed * 1.001
+        assert missed <= least_missed + 1e-5
         assert missed < np.linalg.norm(rows @ (np.clip(asked, LOWER, UPPER) - asked)) + 1e-9
     assert found > 50
 
