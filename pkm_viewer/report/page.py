@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import signal
 import sys
 from collections.abc import Mapping
 from html import escape
@@ -95,6 +96,7 @@ def write_page(recording: Recording, report: Report, files: Mapping[str, Path]) 
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # an exception, which removes the file that is being written
     try:
         write_page(*pickle.load(sys.stdin.buffer))
     except OSError as problem:

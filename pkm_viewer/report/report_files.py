@@ -19,6 +19,7 @@ from pkm_viewer.report.recording import Recording
 from pkm_viewer.report.report import Report
 
 _LOOK = 0.05  # s, between two looks whether it is given up
+_LAST_WORD = 5.0  # s, for its end without a part of a file left
 _PACKAGES = str(Path(__file__).parents[2])
 
 
@@ -66,8 +67,12 @@ def _draw(recording: Recording, report: Report, files: Mapping[str, Path], given
             time.sleep(_LOOK)
     finally:
         if drawing.poll() is None:
-            drawing.kill()
-            drawing.wait()
+            drawing.terminate()
+            try:
+                drawing.wait(_LAST_WORD)
+            except subprocess.TimeoutExpired:
+                drawing.kill()
+                drawing.wait()
     if drawing.returncode:
         raise ReportError(f"its page could not be drawn (exit code {drawing.returncode}); the table is {files['csv']}")
     return True

@@ -507,11 +507,16 @@ def test_the_plane_is_that_of_the_largest_extents(spans, plane) -> None:
     assert widest_plane(points)[:2] == plane
 
 
-def test_a_page_that_is_given_up_leaves_the_table_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("writing", [False, True])
+def test_a_page_that_is_given_up_leaves_the_table_at_once(
+    writing: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     recording, looks = made_up(), iter((False, True))
-    assert publish_report(recording, Report.of(recording), tmp_path, lambda: next(looks)) == [
-        tmp_path / "made_up_sway.csv"
-    ]
+
+    def given_up() -> bool:
+        return any(file.name.startswith(".") for file in tmp_path.iterdir()) if writing else next(looks)
+
+    assert publish_report(recording, Report.of(recording), tmp_path, given_up) == [tmp_path / "made_up_sway.csv"]
     assert [file.suffix for file in tmp_path.iterdir()] == [".csv"]
     assert capfd.readouterr().out.endswith("the page of the report was given up\n")
 
