@@ -117,10 +117,15 @@ def _checked(words: Sequence[str]) -> argparse.Namespace:
     given = p.parse_args(words)
     if (given.plan is None) == (given.data is None):
         if given.robot.lower().endswith(".csv"):
+            if not Path(given.robot).is_file():
+                p.error(f"{given.robot} is no file: give that of a printer, or a robot and its data")
             p.error(f"{given.robot} has no M665 before its points, as a printer's file has: add M665 and M666")
         p.error("give measurements, or --plan N")
     if given.plan is not None and not 1 <= given.plan <= 1000:
         p.error(f"--plan {given.plan}: give 1 to 1000 poses")
+    calibrations = [f"--{name}" for name in ("urdf", "json", "report", "only") if getattr(given, name)]
+    if given.plan is not None and calibrations:
+        p.error(f"{' and '.join(calibrations)}: for a calibration; --plan chooses poses alone")
     if not 0.0 <= given.keep <= 0.5:
         p.error(f"--keep {given.keep:g}: give a share from 0 to 0.5")
     outputs = [one for one in (given.output, given.urdf, given.json, given.report) if one and one != "-"]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_calibration.estimation import ContradictionError, Estimate, estimate, one_more, second_cluster
-from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot, check_sensors, measuring_frame
+from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot, check_sensors, measuring_frame, swapped
 from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
@@ -41,6 +41,7 @@ FEWEST = 6  # numbers, beside those that drives read
 APART = 6.0  # standard deviations between two groups of rows: an instrument was moved
 TOGETHER, COMPANY = 0.1, 5  # share of the rows, and rows, that are no few wrong ones
 LENGTHENED, SURELY = 1e-3, 5.0  # share, and standard deviations, from which an instrument's scale is named
+NO_SCALE = 0.2  # share from which it is something else
 AROUND, PLACES = 0.3, 60  # of the robot's size, or rad, and how many poses: where else it may go
 FURTHER, LOST = 6.0, 20.0  # times the error at the measured poses, elsewhere: told, and refused
 BLURRED = 0.8  # of the expected error of a parameter: what is not seen leaves more
@@ -135,8 +136,7 @@ def calibrate(
     try:
         found, total, states = _estimated(parameters, fit, chosen, told)
     except ContradictionError as error:
-        causes, _ = _causes(part(np.arange(len(measured))), none, chosen, np.zeros(len(chosen)))
-        raise ContradictionError("; ".join([str(error), *causes])) from error
+        raise _explained(error, part(np.arange(len(measured))), chosen) from error
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
     before, after = _by_kind(part(used), none, fit.nominal, trusted), _by_kind(fit, total, states, trusted)
     frame = fit.frame
@@ -156,6 +156,14 @@ def calibrate(
     )  # fmt: skip
 
 
+def _explained(
+    error: ContradictionError, whole: MeasuredRobot, chosen: Sequence[GeometricParameter]
+) -> ContradictionError:
+    none = np.zeros_like(whole.model.displacements)
+    causes = swapped(whole) or _causes(whole, none, chosen, np.zeros(len(chosen)))[0]
+    return ContradictionError("; ".join([str(error), *causes]))
+
+
 def _doubts(
     whole: MeasuredRobot, fit: MeasuredRobot, only: Sequence[str], chosen: Sequence[GeometricParameter],
     found: Estimate, total: Array, refused: list[str], notes: list[str],
@@ -164,7 +172,7 @@ def _doubts(
     causes, moved = _causes(whole, total, chosen, found.values, found.outliers)
     spoilt = np.isin(moved, fit.measured.lines) & ~np.isin(moved, list(found.outliers))
     if refused or spoilt.any():
-        refused += causes
+        refused += swapped(whole) or causes
     else:
         notes += [f"WARNING: {cause}" for cause in causes]
     hidden, narrow, lost = _spread(fit, only, found.noise)
@@ -307,7 +315,7 @@ def _causes(
         Q = np.linalg.qr(frame)[0]
         r, J, longer = (one - Q @ (Q.T @ one) for one in (r, J, longer))
     share, sure = one_more(r, J, values / scales, longer)
-    if abs(share) < LENGTHENED or sure < SURELY:
+    if not LENGTHENED <= abs(share) <= NO_SCALE or sure < SURELY:
         return [], measured.lines[:0]
     return [
         f"positions {100.0 * abs(share):.2g} % too {'long' if share > 0.0 else 'short'} would explain corrections that "

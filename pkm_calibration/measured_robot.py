@@ -459,9 +459,7 @@ def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]
                 f"{problem}; their spread is {spread[1] / spread[0]:.3g} times that of the drawing",
                 f"the unit looks like {name}: write it in the first line, as in 'x [{name.removesuffix('ches')}]'",
             )
-    if names := _swapped_axes(predicted, measured.position, SWAPPED * miss):
-        return _swapped(miss, names)
-    if names := _swapped_drives(robot, SWAPPED * miss):
+    if names := _swapped_columns(robot, predicted, miss):
         return _swapped(miss, names)
     return problem, "check the robot, the frame (base) and the point (point_x, point_y, point_z)"
 
@@ -474,6 +472,20 @@ def _swapped(miss: float, names: str) -> tuple[str, str]:
     return _far(miss), f"columns {names} look swapped: swap their names"
 
 
+def swapped(robot: MeasuredRobot) -> list[str]:
+    """In words, which columns look swapped: measurements of positions then fit the drawing far better."""
+    rows = np.flatnonzero(np.isfinite(robot.measured.position).sum(axis=1) > 1)  # heights alone tell little
+    several = MeasuredRobot(robot.parameters, robot.measured.rows(rows), robot.frame, robot.nominal.rows(rows))
+    predicted = _points(several)
+    miss = _miss(predicted, several.measured.position)
+    names = _swapped_columns(several, predicted, miss) if len(rows) else ""
+    return [": ".join(_swapped(miss, names))] if names else []
+
+
+def _swapped_columns(robot: MeasuredRobot, predicted: Array, miss: float) -> str:
+    return _swapped_axes(predicted, robot.measured.position, SWAPPED * miss) or _swapped_drives(robot, SWAPPED * miss)
+
+
 def _swapped_axes(predicted: Array, position: Array, below: float) -> str:
     """Names of two axes whose columns, exchanged, leave a median deviation below this [m], or none."""
     for one, other in combinations(range(3), 2):
@@ -483,7 +495,6 @@ def _swapped_axes(predicted: Array, position: Array, below: float) -> str:
 
 
 def _swapped_drives(robot: MeasuredRobot, below: float) -> str:
-    """Names of two drives whose columns, exchanged, leave a median deviation below this [m], or none."""
     drives = robot.mechanism.actuated_joints
     for one, other in combinations(range(len(drives)), 2):
         if _miss_in_order(robot, _exchanged(np.arange(len(drives))[None], one, other)[0]) < below:

@@ -378,6 +378,10 @@ def test_measurements_that_do_not_fit_say_why() -> None:
     flat = replace(measured("delta", n=60)[2], drives=measured("delta", n=60)[2].drives[:, [0, 2, 1]])
     with pytest.raises(MeasurementError, match="columns limb2_arm and limb3_arm look swapped"):
         calibrate(mechanism, flat)  # a turned measuring frame nearly fits
+    heights = good.position[:, [1, 0, 2]]
+    heights[::2, :2] = np.nan  # which fit, and make the median deviation small
+    with pytest.raises(ContradictionError, match="columns x and y look swapped"):
+        calibrate(mechanism, replace(good, position=heights))
     few = good.rows(np.arange(1))
     with pytest.raises(MeasurementError, match="too few"):
         calibrate(mechanism, replace(few, attitude=np.full((1, 3, 3), np.nan)))
