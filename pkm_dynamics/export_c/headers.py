@@ -204,7 +204,7 @@ COMMENTS = {
         " * Joint limits are not judged: ask NAME_inverse at the pose."
     ),
     "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",
-    "inverse_dynamics": "Efforts of the drives that make a motion.",
+    "inverse_dynamics": "Efforts of the drives that make a motion, friction included where the description has it.",
     "direct_dynamics": "Acceleration of the platform under efforts of the drives.",
     "gravity": "Efforts of the drives that hold the robot at rest.",
     "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
@@ -259,8 +259,8 @@ class Header:
         upper = self.name.upper()
         if self.robot.turning:
             return f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
-        size = f"[6 * {upper}_N_FREEDOMS]"
-        return f"extern const {self.scalar.real} {self.name}_motions{size}; /* basis of its twists, by row */\n"
+        size, columns = f"[6 * {upper}_N_FREEDOMS]", " /* 6 rows; its columns are a basis of the twists */\n"
+        return f"extern const {self.scalar.real} {self.name}_motions{size};{columns}"
 
     def _space(self) -> str:
         """The header's lines on poses and motions that are possible, where these turn with the pose."""
