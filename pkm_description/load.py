@@ -219,6 +219,8 @@ def compare_exported(file: str, arguments: Mapping[str, str], folder: str | Path
             raise DescriptionError(str(header), "it does not say what was exported: an older release made it", again)
         code = [header.with_suffix(ending) for ending in (".h", ".c", ".hpp")]
         for one, known in zip(code, written[2].split(), strict=False):
+            if one.suffix == ".c" and not one.exists():
+                raise DescriptionError(str(one), "it is not there", again)
             if one.exists() and contents_of(one.read_text(encoding="utf-8", errors="replace")) != known:
                 raise DescriptionError(str(one), "it was edited since the export", again)
     return f"{', '.join(map(str, found))}: made from this description"

@@ -53,7 +53,7 @@ from pkm_kinematics.solve import engine
 from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
-from pkm_runtime.codegen.c_code import CHOICES, LONG, identifier, quoted
+from pkm_runtime.codegen.c_code import CHOICES, KEEPS_NAN, LONG, identifier, quoted
 
 # Of the robot's size: between poses on the way of a platform with one degree of freedom, from which limbs are found
 BETWEEN = 0.05
@@ -120,7 +120,7 @@ class CFiles:
         moves = r.iterated or self.robot.moves_into_space or "platform(" in forward
         parts = [
             f"/* Made by pkm export {release()} from the description with digest {self.header.digest}. */",
-            f'{FOR_GCC}#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n'
+            f'{FOR_GCC}{KEEPS_NAN}#include "{self.name}.h"\n\n#include <float.h>\n#include <math.h>\n'
             + ("" if self.single else C["WIDE"]),
             self._limits(),
             self._torn(),

@@ -206,7 +206,7 @@ COMMENTS = {
     "jacobian": "Rates of the actuated joints per twist, row by row, DELTA_N_ACTUATED x 6.",
     "inverse_dynamics": "Efforts of the drives that make a motion, friction included where the description has it.",
     "direct_dynamics": "Acceleration of the platform under efforts of the drives.",
-    "gravity": "Efforts of the drives that hold the robot at rest.",
+    "gravity": "Efforts of the drives that hold the robot at rest, without friction.",
     "margins": "Regularity of the worst limb, and reciprocal condition of the drives: 1 at best, 0 at a singularity.",
     "drives": "Positions of the actuated joints alone, in less time than NAME_inverse: no range is judged.",
 }

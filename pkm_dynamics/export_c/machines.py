@@ -82,9 +82,9 @@ def linuxcnc_files(files: CFiles) -> dict[str, str]:
     k, space = files.kinematics, files.robot.subspace
     axes = [i for i in range(6) if np.abs(space @ (space.T @ np.eye(6)[i]) - np.eye(6)[i]).max() < 1e-9]
     if files.single:
-        raise ExportError(k.mechanism.name, "LinuxCNC uses doubles: remove --scalar")
+        raise ExportError(f"{k.mechanism.name}: LinuxCNC uses doubles: remove --scalar")
     if files.robot.turning or len(axes) != space.shape[1]:
-        raise ExportError(k.mechanism.name, "its motion is not along and about the axes of LinuxCNC")
+        raise ExportError(f"{k.mechanism.name}: its motion is not along and about the axes of LinuxCNC")
     units = np.where(files.engine.actuated_turning, np.rad2deg(1.0), 1000.0)
     turned = rpy_from_rotation(rotation_from_quaternion(k.home[3:]))
     home = np.concatenate([1000.0 * k.home[:3], np.rad2deg(turned)]) + 0.0

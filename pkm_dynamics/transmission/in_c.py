@@ -11,7 +11,7 @@ from pkm_dynamics.transmission.transmission import Transmission
 from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SHORTEST, SOLVED, TRIES
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.linkage.recorded_linkage import record_lean, state_at
-from pkm_runtime.codegen.c_code import CCode, Part, harmless, identifier, quoted
+from pkm_runtime.codegen.c_code import KEEPS_NAN, CCode, Part, harmless, identifier, quoted
 
 HEADER = """\
 /* {title}
@@ -53,7 +53,7 @@ int {name}_to_actuators(const double joints[{NAME}_JOINTS], const double joint_e
 #endif
 """
 SOURCE = """\
-#include "{name}.h"
+{keeps_nan}#include "{name}.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -204,7 +204,7 @@ def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
         "corrections": CORRECTIONS, "lost": LOST, "solved": SOLVED, "singular": SINGULAR_BELOW,
         "digest": digest_of(t.tree),
     }  # fmt: skip
-    header, source = HEADER.format(**given), SOURCE.format(**given)
+    header, source = HEADER.format(**given), SOURCE.format(keeps_nan=KEEPS_NAN, **given)
     contents = f'_CONTENTS "{contents_of(header, source)}" /* digests of .h and .c */'
     return {f"{name}.h": header.replace('_CONTENTS ""', contents), f"{name}.c": source}
 

@@ -40,6 +40,11 @@ HOLDS = {
     "!=": ("!=", "=="),
 }
 Test = tuple[str, int | Constant, int | Constant]  # comparison that must hold, left, right
+KEEPS_NAN = """\
+#if (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || defined(_M_FP_FAST)
+#error "NaN tells where there is no answer: compile without -ffast-math, -ffinite-math-only and /fp:fast"
+#endif
+"""
 THREADS = 128  # of a block
 BLOCKS = 65535  # at most; more rows than threads are taken in turns
 OPTIONS = ("-std=c++17", "-default-device", "-diag-suppress=222")  # functions are the device's; infinity is 1e308 * 10

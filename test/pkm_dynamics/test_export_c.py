@@ -619,9 +619,21 @@ def test_a_changed_description_is_told(tmp_path: Path, capsys: pytest.CaptureFix
         assert "edited since the export" in said
         file.write_text(text)
     assert check.main(["delta", "--exported", folder]) == 0
+    (tmp_path / "delta" / "delta.c").unlink()
+    assert check.main(["delta", "--exported", folder]) == 1
+    assert "delta/delta.c: it is not there" in " ".join(capsys.readouterr().err.split())
     library = str(tmp_path / "library")
     assert main(["delta", "--to", "c", "--layout", "arduino", "-o", library]) == 0
     assert check.main(["delta", "--exported", library]) == 0
+
+
+@needs_compiler
+def test_without_nan_it_is_not_compiled(tmp_path: Path) -> None:
+    source = written("five_bar", tmp_path).name
+    options = ["-ffast-math", "-fsyntax-only", f"{source}.c"]
+    done = subprocess.run([COMPILERS[0], *options], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "compile without -ffast-math" in done.stderr
 
 
 def test_what_cannot_be_expressed_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
