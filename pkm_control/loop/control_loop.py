@@ -8,6 +8,7 @@ pass. The loop also owns the power of the drives. They are off until `enable`, a
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -57,6 +58,7 @@ class ControlLoop:
         self.rate = rate
         self.last: Period | None = None
         self.stops = 0  # how often it was stopped, or its drives turned off
+        self.went_off = -math.inf  # s, monotonic clock: when its drives were last known to go off
         self.on_output: Callable[[OutputEvent], None] = lambda _: None
         self.on_payload: Callable[[Inertial | None], None] = lambda _: None
         self.before_period: Callable[[float], None] = lambda _: None  # gets machine time [s]; for other inputs
@@ -161,9 +163,13 @@ class ControlLoop:
 
     def _drives_off(self, reason: str) -> None:
         """Tell the follower that the drives were disabled; no earlier request moves them again."""
-        self.stops += 1
+        self._note_off()
         self.follower.drives_off(reason)
         self._tell_follower()
+
+    def _note_off(self) -> None:
+        self.stops += 1
+        self.went_off = time.monotonic()
 
     def _tell_follower(self) -> None:
         life = self.machine.lifecycle
@@ -172,7 +178,7 @@ class ControlLoop:
         self._known_lifecycle = life
         self.follower.machine.hear(life.value)
         if life is Lifecycle.FAULT:
-            self.stops += 1
+            self._note_off()
             self.follower.drives_off(self.machine.fault)
 
     # One period
@@ -303,13 +309,13 @@ def warm_up(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
     follower.check.braking(motion.trajectory)
     follower.follow(motion)
     follower.effects.on_payload(Inertial(1e-9))
-    for time in np.arange(0.0, 0.2, 0.01):
-        follower.update(float(time), float(time), positions, rates)
+    for at in np.arange(0.0, 0.2, 0.01):
+        follower.update(float(at), float(at), positions, rates)
     follower.effects.on_payload(None)
     kinematics.nearest(home[0])  # what poses that cannot be reached take
-    for time in np.arange(0.2, 0.3, 0.01):
-        follower.steer(np.full(6, 1e-6), float(time))
-        follower.update(float(time), float(time), positions, rates)
+    for at in np.arange(0.2, 0.3, 0.01):
+        follower.steer(np.full(6, 1e-6), float(at))
+        follower.update(float(at), float(at), positions, rates)
     if len(positions) == kinematics.mobility and kinematics.constant_space:
         ActuatorDynamics(follower.controller.dynamics).forward_jacobian()  # what a change of the working mode takes
     follower.silent(0.3 + 2.0 * follower.abort_after)

@@ -156,7 +156,7 @@ class GoalQueue:
             raise GoalError("the robot description was replaced while the trajectory was checked")
         self._require_wanted(goal)
         motion = Motion(trajectory, points.start, goal.tolerances, braking, points.events)
-        loop.ask(requests.begin, motion, pose, tolerance, delay)
+        loop.ask(requests.begin, motion, pose, tolerance, delay, goal.asked)
         goal.motion = motion
         if goal.withdrawn:  # meanwhile
             self.withdraw(goal)

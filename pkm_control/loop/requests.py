@@ -6,6 +6,9 @@ Each takes the loop first. Operator requests return why not, in words; empty whe
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 
 from pkm_control.control_errors import GoalError
@@ -18,10 +21,12 @@ from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_transition import ModeTransition
 from pkm_control.operator_interface import Outcome
 from pkm_description.mechanism import Array
+from pkm_hardware.machine import Lifecycle
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.errors import PkmError
 
 FARTHEST = 600.0  # s: a start later than that is taken for a mistake, such as that of another clock
+WENT_OFF = "the drives went off since it was asked for: ask again"
 PAUSED = "the controller is paused: resume or stop first"
 
 
@@ -139,11 +144,16 @@ def refuse_while(changing: bool, paused: bool) -> None:
         raise GoalError(PAUSED)
 
 
-def begin(loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, delay: float) -> None:
+def begin(
+    loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, delay: float, asked: float = math.inf
+) -> None:
     """Follow a motion that was checked from a pose (7 + r,), from which the platform may have moved by a tolerance [m,
-    rad]. A `start` of 0 means at once, `delay` [s] from now. GoalError: it cannot be followed any more.
+    rad]. A `start` of 0 means at once, `delay` [s] from now. GoalError: it cannot be followed any more, also where the
+    drives went off since it was `asked` for [s, monotonic clock].
     """
     follower = loop.follower
+    if asked <= loop.went_off:
+        raise GoalError(WENT_OFF)
     require_ready(loop)
     hold = follower.hold
     beside = np.zeros(0) if len(pose) != len(hold) else pose[7:] - hold[7:]
@@ -190,6 +200,8 @@ def set_gains(loop: ControlLoop, natural_frequency: float, damping: float) -> No
 
 def hear_machine(loop: ControlLoop, state: str) -> None:
     """Take the life-cycle state of a machine in another process."""
+    if state != Lifecycle.ACTIVE.value:
+        loop.went_off = time.monotonic()
     loop.follower.machine.hear(state)
 
 

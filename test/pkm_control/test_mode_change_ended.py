@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -13,8 +14,10 @@ from pkm_control.control_errors import GoalError
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import HALTED
 from pkm_control.loop.operator import RecoveryError, plan_change, recovery_pose
+from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.operator_interface import Mode
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
@@ -129,6 +132,27 @@ def test_no_change_begins_for_which_a_way_was_looked_for_before_a_stop(
     assert "stopped during the search" in requests.begin_change(loop, way, asked)
     assert loop.follower.change is None
     assert requests.begin_change(loop, plan_change(seen(loop.follower), "-+"), requests.stops(loop)) == ""
+
+
+@pytest.mark.parametrize("end", [requests.emergency_stop, requests.disable, drives_fail])
+def test_no_motion_begins_that_was_asked_for_before_the_drives_went_off(
+    loop: ControlLoop, end: Callable[[ControlLoop], object]
+) -> None:
+    """Its check may take seconds, in which somebody turns them off and on again: over ROS by another node."""
+    hold = loop.follower.hold.copy()
+    still = np.zeros((2, 6))
+    motion = Motion(PointTrajectory(np.array((0.0, 0.5)), np.tile(hold, (2, 1)), still, still), 0.0)
+    before = time.monotonic()
+    end(loop)
+    run(loop, 0.1)
+    assert loop.reset() == ""
+    assert loop.enable() == ""
+    run(loop, 0.1)
+    with pytest.raises(GoalError, match=requests.WENT_OFF):
+        requests.begin(loop, motion, hold, 0.005, 0.05, before)
+    assert not loop.follower.moving
+    requests.begin(loop, motion, hold, 0.005, 0.05, time.monotonic())
+    assert loop.follower.moving
 
 
 def test_a_change_that_has_lost_the_robot_is_given_up_by_a_recovery(loop: ControlLoop) -> None:
