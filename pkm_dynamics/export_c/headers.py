@@ -259,8 +259,8 @@ class Header:
         upper = self.name.upper()
         if self.robot.turning:
             return f"#define {upper}_TURNING 1 /* its motion space turns with the pose */\n"
-        size, columns = f"[6 * {upper}_N_FREEDOMS]", " /* 6 rows; its columns are a basis of the twists */\n"
-        return f"extern const {self.scalar.real} {self.name}_motions{size};{columns}"
+        declared = f"extern const {self.scalar.real} {self.name}_motions[6 * {upper}_N_FREEDOMS];"
+        return f"{declared} /* 6 rows; its columns are a basis of the twists */\n"
 
     def _space(self) -> str:
         """The header's lines on poses and motions that are possible, where these turn with the pose."""

@@ -24,7 +24,7 @@ from pkm_description.tree_model import Motions, TreeModel
 from pkm_runtime.codegen.tape import Number
 from pkm_runtime.errors import PkmError
 
-NOTHING = 4e-15  # of an entry of a rotation or a length: rounding of a cosine of 90 degrees
+NOTHING = 4e-15  # of an entry of a rotation or a length: rounding of a product of a file's frames
 TURNED = (LoopType.FIXED, LoopType.PRISMATIC)  # these hold all of a rotation
 Vector = Any  # (3,) of numbers, as an array of objects
 
