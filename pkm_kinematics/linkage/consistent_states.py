@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_description.tree_model import TreeModel
 from pkm_kinematics.batch import ShapeError, as_rows, gpu_rows, over_cores
-from pkm_kinematics.kernels.path.fixed_steps import SOLVED
+from pkm_kinematics.kernels.path.fixed_steps import SOLVED, begin_at_random, write_states
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.linkage.linkage import Linkage
 from pkm_kinematics.linkage.recorded_linkage import record_motion
@@ -24,20 +25,19 @@ from pkm_runtime.describable import listed
 from pkm_runtime.errors import UsageError
 from pkm_runtime.kernels.binding import empty_shareable, shareable
 
-ROWS = 2048  # at once, so that they stay in a core's cache
+ROWS = 1032  # at once, so that they stay in a core's cache
 GPU_ROWS = 1 << 18  # at once on a GPU, 100 to 1000 bytes each
 NEAR = 1e-3  # a last correction below it, dimensionless: the next ones stay on the branch
 DRAWS = 30  # rounds for what did not close
 CONTRADICT = 1e-6  # m: more than a file's rounding
 SAMPLES = 4  # for each coefficient of a fit
+CUBIC = 7  # inputs up to which a fit has terms of the third degree
+SLIGHT = 1e-3  # dimensionless: of a fit, what Newton's steps make up for
 
 
 @dataclass(frozen=True, eq=False)
 class ConsistentStates:
-    """Arrays (n, names) of positions [m, rad], velocities and accelerations of all joints.
-
-    NumPy's, of a GPU CuPy's: `torch.from_dlpack(states.position)` and `jax.dlpack.from_dlpack` share their memory.
-    """
+    """Arrays (n, names) of positions [m, rad], velocities and accelerations: NumPy's or CuPy's, for DLPack to share."""
 
     names: tuple[str, ...]
     position: Any
@@ -46,7 +46,7 @@ class ConsistentStates:
 
 
 class LinkageStates:
-    """One linkage at many positions of its inputs, started from a fitted parabola; with CuPy, on a GPU."""
+    """One linkage at many positions of its inputs, started from a fitted polynomial; with CuPy, on a GPU."""
 
     def __init__(self, linkage: Linkage, cupy: Any = None) -> None:
         self.linkage, self.system, self._cupy = linkage, linkage.system, cupy
@@ -55,12 +55,14 @@ class LinkageStates:
         n, dependent = len(linkage.inputs), self.system.dependent
         self._slides = [k for k, name in enumerate(dependent) if self.system.slides(name)]
         self._turns = [k for k, name in enumerate(dependent) if not self.system.slides(name)]
-        self._n_terms = (n + 1) * (n + 2) // 2  # of a parabola
+        degrees = range(4 if n <= CUBIC else 3)
+        terms = [some for k in degrees for some in combinations_with_replacement(range(n), k)]
+        self._terms = np.array([[*some, *[-1] * (3 - len(some))] for some in terms])  # which inputs each multiplies
         self._home = self._library.asarray(linkage.home[n:, None])
         self._fitted: tuple[Any, Any] = None, None  # the last ends of inputs, and what `fit` found
 
     def fit(self, ends: Array) -> tuple[Any, Any, Any]:
-        """Where `solve` starts for inputs within ends (n, 2): their middles, halves of their widths, coefficients.
+        """Where Newton's method starts for inputs within ends (n, 2): their middles, halves of their widths, coefficients.
 
         Raises `UsageError` where loops that agree at home contradict each other there.
         """
@@ -72,25 +74,22 @@ class LinkageStates:
             return fitted
         low, high = ends.T[..., None]
         middle, half = 0.5 * (low + high), np.where(high > low, 0.5 * (high - low), 1.0)
-        q = np.random.default_rng(0).uniform(low, high, (len(ends), SAMPLES * self._n_terms))
+        q = np.random.default_rng(0).uniform(low, high, (len(ends), SAMPLES * len(self._terms)))
         solved = self.linkage.at(q.T)
         closed = solved.status == Status.CONVERGED
         if (gap := solved.gap.max(where=closed, initial=0.0)) > CONTRADICT:
             problem = f"loops of {', '.join(self.linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
             raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
-        terms, ways = self._terms((q[:, closed] - middle) / half), self.halves(solved.q[closed, len(ends) :].T)
-        fitted = middle, half, np.linalg.lstsq(terms.T, ways.T, rcond=None)[0].T
+        terms, ways = self._values((q[:, closed] - middle) / half), self.halves(solved.q[closed, len(ends) :].T)
+        coefficients = np.linalg.lstsq(terms.T, ways.T, rcond=None)[0].T
+        fitted = middle, half, np.where(np.abs(coefficients) < SLIGHT, 0.0, coefficients)
         self._fitted = ends.tolist(), fitted
         return fitted
 
-    def _terms(self, u: Any) -> Any:
-        n, at = len(u), 1 + len(u)
-        terms = self._library.empty((self._n_terms, u.shape[1]))
-        terms[0], terms[1:at] = 1.0, u
-        for k in range(n):
-            terms[at : at + n - k] = u[k] * u[k:]
-            at += n - k
-        return terms
+    def _values(self, u: Any) -> Any:
+        """Of each term, at inputs scaled to -1 to 1 (n, rows)."""
+        ones = self._library.ones((1, u.shape[1]))
+        return self._library.concatenate([u, ones])[self._terms].prod(axis=1)
 
     @cached_property
     def _code(self) -> VectorCode:
@@ -104,10 +103,19 @@ class LinkageStates:
     def _beside(self) -> LinkageStates:
         return LinkageStates(self.linkage)  # on processors, for what a GPU cannot lead from home
 
-    def solve(self, fit: tuple[Any, Any, Any], q: Any, v: Any, a: Any) -> tuple[Any, Any]:
-        """Positions, speeds, accelerations (3, dependent, rows) for those of the inputs; which rows are good."""
+    def draw(self, fit: tuple[Any, Any, Any], bounds: Any, rng: Any, rows: int) -> tuple[Any, Any, Any]:
+        """Positions, speeds, accelerations at random of inputs (3, n, rows) and dependents; which rows are good."""
         middle, half, coefficients = fit
-        return self.solve_from(coefficients @ self._terms((q - middle) / half), q, v, a, to_folds=False)
+        lowest, width = bounds  # (3 n,) each, of positions, speeds, accelerations
+        numbers = rng.random((len(lowest), rows))
+        if self._cupy is not None:
+            q, v, a = moves = (lowest[:, None] + width[:, None] * numbers).reshape(3, -1, rows)
+            way = coefficients @ self._values((q - middle) / half)
+            return moves, *self.solve_from(way, q, v, a, to_folds=False)
+        columns = self._empty(len(lowest) + len(self.system.dependent), rows)
+        begin_at_random(numbers, lowest, width, self._terms, coefficients, np.empty(rows), columns)
+        moves = columns[: len(lowest)].reshape(3, -1, rows)
+        return moves, *self._mended(*self._run(columns), columns[len(lowest) :], *moves, to_folds=False)
 
     def halves(self, joints: Any) -> Any:
         """What `solve_from` starts at, from positions of the dependent joints (dependent, rows)."""
@@ -117,8 +125,12 @@ class LinkageStates:
         return way
 
     def solve_from(self, way: Any, q: Any, v: Any, a: Any, *, to_folds: bool = True) -> tuple[Any, Any]:
-        """`solve` from `halves` (dependent, rows); `to_folds` as in `Linkage.at`."""
-        found, last, good = self._from(way, q, v, a)
+        """Dependents (3, dependent, rows) of inputs, from `halves`; which are good; `to_folds` as in `Linkage.at`."""
+        return self._mended(*self._from(way, q, v, a), way, q, v, a, to_folds=to_folds)
+
+    def _mended(
+        self, found: Any, last: Any, good: Any, way: Any, q: Any, v: Any, a: Any, *, to_folds: bool
+    ) -> tuple[Any, Any]:
         if self._cupy is not None:
             return self._with_processors(to_folds, found, good, way, q, v, a)
         if good.all():
@@ -147,9 +159,13 @@ class LinkageStates:
         return found, good
 
     def _from(self, way: Any, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any]:
-        n, d, rows = len(q), len(self.system.dependent), q.shape[1]
-        columns = self._empty(3 * n + d, rows)
+        n = len(q)
+        columns = self._empty(3 * n + len(way), q.shape[1])
         columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n], columns[3 * n :] = q, v, a, way
+        return self._run(columns)
+
+    def _run(self, columns: Any) -> tuple[Any, Any, Any]:
+        d, rows = len(self.system.dependent), columns.shape[1]
         inputs = (self._code if self._cupy is None else self._gpu_code).inputs
         if len(inputs) < len(columns):
             every, columns = columns, self._empty(len(inputs), rows)
@@ -175,61 +191,61 @@ def consistent_states(
 ) -> ConsistentStates:
     """`n` states, uniform over `ranges` [rad or m] of independent joints and of joints on no loop.
 
-    Those of a cluster that have a range must determine it; else its `independent` joints are drawn, within their
-    limits. Joints of no loop without range and limits stay at home. Speeds and accelerations of what is drawn are
-    uniform up to `speed` and `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again, as
-    is some of what lies by a fold. With `gpu` they are made and stay on a GPU, others for the same seed.
+    Joints of a cluster that have a range must determine it; else its `independent` ones are drawn, within their limits.
+    Joints of no loop without range and limits stay at home. Speeds and accelerations are uniform up to `speed` and
+    `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again, as is some of what lies by a fold.
+    With `gpu` they stay on a GPU, and are others for the same seed.
 
     Raises `UsageError` where most random states do not close, loops contradict each other, or there is no GPU or CuPy.
     """
     names, given, library = tuple(tree.joint_named), dict(ranges or {}), _library(gpu)
     _check(tree, n, given, {"speed": speed, "acceleration": acceleration})
-    column = {name: k for k, name in enumerate(names)}
     linkages = _drawn_linkages(tree, given, gpu)
-    tied = {name for one in tree.clusters for name in one.joints}
-    drawn = [*(k for part in linkages for k in part.linkage.inputs), *(name for name in names if name not in tied)]
-    bounds = np.array([_range(tree, name, name in tied, given) for name in drawn]).reshape(-1, 2)
-    (low, high), parts, first = bounds.T, [], 0
-    for one in linkages:
-        inputs = slice(first, first := first + len(one.linkage.inputs))
-        parts.append((one, one.fit(bounds[inputs]) if n else None, inputs, [column[k] for k in one.system.dependent]))
-    home = library.asarray([[tree.home.get(name, 0.0)] for name in names])
-    still = sorted({*range(len(names))} - {column[name] for name in drawn}.union(*(others for *_, others in parts)))
+    drawn: tuple[str, ...] = sum((one.linkage.inputs for one in linkages), ())
+    tied, idle = {*drawn}, {name for one in linkages for name in one.linkage.idle}  # idle ones stay at home
+    drawn += tuple(name for name in names if name not in tied.union(*(one.system.dependent for one in linkages)))
+    found = [_range(tree, name, given, needed=name in tied, stays=name in idle) for name in drawn]
+    low, high = bounds = np.array(found).reshape(-1, 2).T
     most = np.where(high > low, [[speed], [acceleration]], 0.0)  # what has one place only stays there
-    lowest, width = (library.asarray(np.stack(rows)[..., None]) for rows in ((low, *-most), (high - low, *(2 * most))))
-    result = _unfilled(library, n, len(names))
+    ends = library.asarray([[low, *-most], [high - low, *(2.0 * most)]])  # (2, 3, drawn): lowest, and how far it ranges
+    parts, first = [], 0
+    for one in linkages:
+        mine = slice(first, first := first + len(one.linkage.inputs))
+        columns = [np.array([*map(names.index, some)], dtype=int) for some in (drawn[mine], one.system.dependent)]
+        parts.append((one, one.fit(bounds[:, mine].T) if n else None, ends[:, :, mine].reshape(2, -1), columns))
+    free = ends[..., first:, None], np.array([*map(names.index, drawn[first:])], dtype=int)
+    states = (empty_shareable if library is np else library.empty)((3, -(-n // 8) * 8, len(names)))[:, :n]
 
     def part(at: slice) -> None:
         rng = library.random.default_rng(seed) if gpu else np.random.Generator(np.random.SFC64([seed, at.start]))
-        done, rows = at.start, min(GPU_ROWS if gpu else ROWS, -(-(at.stop - at.start) // LANES) * LANES)
-        whole = library.empty((3, len(names), rows)) if gpu else empty_columns(3, len(names), rows)
-        whole[0, still], whole[1:, still] = home[still], 0.0
+        done, rows = at.start, min(GPU_ROWS if gpu else ROWS, 8 * (-(-(at.stop - at.start) // 8) | 1))
         for _ in range(DRAWS * (1 + (at.stop - at.start) // rows)):
             if done == at.stop:
                 return
-            moves = rng.random((3, len(bounds), rows))
-            moves *= width
-            moves += lowest
-            whole[:, [column[name] for name in drawn]] = moves
-            good = library.ones(rows, dtype=bool)
-            for one, fit, inputs, others in parts:
-                whole[:, others], closes = one.solve(fit, *moves[:, inputs])
-                good &= closes
-            kept = slice(at.stop - done) if good.all() else library.flatnonzero(good)[: at.stop - done]
-            for all_rows, some in zip(result, whole[:, :, kept], strict=True):
-                all_rows[done : done + some.shape[1]] = some.T
-            done += some.shape[1]
+            filled, good = _rows_at_random(library, rng, rows, parts, free)
+            kept = library.flatnonzero(good)[: at.stop - done]
+            to = slice(done, done := done + len(kept))
+            for joints, places in filled:
+                if gpu:
+                    states[:, to, places] = joints[:, :, kept].swapaxes(1, 2)
+                else:
+                    write_states(joints, kept, places, to.start, states)
         raise UsageError("ranges", "most random states do not close", "give narrower ranges")
 
     part(slice(0, n)) if gpu else over_cores(part, n)
-    return ConsistentStates(names, *result)
+    return ConsistentStates(names, *states)
 
 
-def _unfilled(library: Any, n: int, columns: int) -> list[Any]:
-    # Three of one array: the system takes the room of smaller ones back at once, and gives it page by page.
-    each = -(-n * columns // 8) * 8  # each begins at a line of the cache
-    room = (empty_shareable if library is np else library.empty)((3, each))
-    return [one[: n * columns].reshape(n, columns) for one in room]
+def _rows_at_random(library: Any, rng: Any, rows: int, parts: Any, free: Any) -> tuple[list[tuple[Any, Array]], Any]:
+    # joints (3, k, rows) and their columns, of linkages and of no loop; which rows are good
+    (lowest, width), places = free
+    moves = lowest + (width * rng.random((*width.shape[:2], rows)) if width.any() else library.zeros(rows))
+    good, filled = library.ones(rows, dtype=bool), [(moves, places)]
+    for one, fit, bounds, columns in parts:
+        *joints, closes = one.draw(fit, bounds, rng, rows)
+        filled += zip(joints, columns, strict=True)
+        good &= closes
+    return filled, good
 
 
 def _drawn_linkages(tree: TreeModel, given: Collection[str], gpu: bool) -> list[Any]:
@@ -302,12 +318,16 @@ def _states(tree: TreeModel, inputs: tuple[str, ...], seen: tuple[str, ...], gpu
     return LinkageStates(Linkage(tree, inputs, seen), _library(gpu) if gpu else None)
 
 
-def _range(tree: TreeModel, name: str, tied: bool, ranges: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    joint, home = tree.joint_named.get(name), tree.home.get(name, 0.0)
-    if name in ranges:
-        return ranges[name]
-    if joint is not None and np.isfinite(joint.limits.upper - joint.limits.lower):
-        return joint.limits.lower, joint.limits.upper
-    if tied:
+def _range(
+    tree: TreeModel, name: str, given: Mapping[str, tuple[float, float]], *, needed: bool, stays: bool
+) -> tuple[float, float]:
+    limits, home = tree.joint_named[name].limits, tree.home.get(name, 0.0)
+    if stays:
+        return home, home
+    if name in given:
+        return given[name]
+    if np.isfinite(limits.upper - limits.lower):
+        return limits.lower, limits.upper
+    if needed:
         raise UsageError(f"joint {name}", "it has no limits", f"give a range: ranges={{{name!r}: (-0.2, 0.2)}}")
     return home, home

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Newton's method in steps that straight-line code is recorded of: of iterated limbs, and of linkages.
 
-A limb takes a fixed number of steps from where it was. Cosines and sines are turned along without a trigonometric
-function: by 2 atan(d / 2) for a correction d, which is d but for its cube. `start` (2 n,) has of each body of the
-blocks solved by iteration its cosine and sine, or its position.
-
-A linkage is led from where it was by its recorded steps (see `pkm_kinematics.linkage.recorded_linkage`).
+Cosines and sines are turned along by 2 atan(d / 2) for a correction d, which is d but for its cube. `start` (2 n,) has
+of each body of the blocks solved by iteration its cosine and sine, or its position.
 """
 
 from math import inf, nan
@@ -206,3 +203,47 @@ def to_outputs(code, states, begins, kept, inputs, results, q, effort, position,
             position[k] = results[states + 2 + k]
             output_effort[k] = results[states + 2 + m + k]
     return status, results[states + 1]
+
+
+@compiled
+def begin_at_random(numbers, lowest, width, terms, coefficients, term, columns):
+    """Inputs and starts of a linkage, `columns` (3 n + d, rows), from `numbers` (3 n, rows), uniform from 0 to 1.
+
+    Positions, speeds and accelerations of inputs are `lowest` (3 n,) + `width` (3 n,) times these. Starts are a
+    polynomial of `coefficients` (d, m): `terms` (m, 3) are products of positions from -1 to 1, -1 for none.
+    """
+    # All loops go along rows, which the compiler vectorises where nothing in them is read and written.
+    n, rows = numbers.shape[0] // 3, numbers.shape[1]
+    for k in range(3 * n):
+        for r in range(rows):
+            columns[k, r] = lowest[k] + width[k] * numbers[k, r]
+    for k in range(n):
+        for r in range(rows):
+            numbers[k, r] = 2.0 * numbers[k, r] - 1.0 if width[k] > 0.0 else 0.0
+    for j in range(coefficients.shape[0]):
+        for r in range(rows):
+            columns[3 * n + j, r] = coefficients[j, 0]
+    for t in range(1, terms.shape[0]):
+        one, two, three = terms[t]
+        for r in range(rows):
+            term[r] = numbers[one, r]
+        if two >= 0:
+            for r in range(rows):
+                term[r] *= numbers[two, r]
+        if three >= 0:
+            for r in range(rows):
+                term[r] *= numbers[three, r]
+        for j in range(coefficients.shape[0]):
+            factor = coefficients[j, t]
+            if factor != 0.0:
+                for r in range(rows):
+                    columns[3 * n + j, r] += factor * term[r]
+
+
+@compiled
+def write_states(joints, kept, columns, first, states):
+    """Write joints (3, k, rows) of the rows `kept` to `states` (3, n, names) from row `first` on, in some columns."""
+    for what in range(joints.shape[0]):
+        for r in range(kept.shape[0]):
+            for k in range(columns.shape[0]):
+                states[what, first + r, columns[k]] = joints[what, k, kept[r]]
