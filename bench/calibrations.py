@@ -8,6 +8,10 @@ The journal has a line for each calibration; the same command goes on from there
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import argparse
 import csv
 import time

@@ -14,6 +14,7 @@ from pkm_analysis.kernels.geometry import largest_full_box
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_analysis.prediction import predict
 from pkm_description import Mechanism, PkmError
+from pkm_kinematics.graph_model import GraphModel
 from pkm_runtime.sweeps import Sweeps
 
 NARROW = 1e-6  # m and rad: of the box that is proved
@@ -31,6 +32,7 @@ def warm(mechanism: Mechanism) -> None:
     with contextlib.suppress(PkmError):  # a robot that is singular at home
         robot.dynamics.gravity(poses)
         predict(robot.dynamics, (0.0, 1.0), poses, np.zeros((2, 6)), np.zeros((2, 6)))
+    GraphModel(mechanism).random_states(1)
     home = {c.name: (c.home - NARROW, c.home + NARROW) for c in robot.coordinates.all}
     with contextlib.suppress(AnalysisError):  # a robot of which nothing is proved
         analysis.prove(["inside", "no singularity"], home, most_boxes=1)

@@ -60,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(COMMANDS)}"
         print(f"pkm: no such command as '{words[0]}'; {hint}", file=sys.stderr)
         return 2
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
     code = _run(words)
     if code == _INTERRUPTED:
         exec(

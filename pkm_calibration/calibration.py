@@ -117,8 +117,8 @@ def calibrate(
     measured = _without_copies(measured, notes)
     _check_count(mechanism, measured)
     parameters = GeometricParameters(mechanism, ideal_joints, ideal_gears)
-    measured = _without_impossible(parameters, measured, notes)
-    robot = MeasuredRobot(parameters, measured)
+    robot = _without_impossible(parameters, measured, notes)
+    measured = robot.measured
     if not np.isfinite(measured.attitude).any():
         notes.append("attitudes were not measured: parameters that only rotate the platform stay as drawn")
     frame = measuring_frame(robot, notes)
@@ -211,13 +211,14 @@ def _check_determined(fit: MeasuredRobot, chosen: Sequence[GeometricParameter]) 
         raise MeasurementError(fit.measured.source, problem, remedy)
 
 
-def _without_impossible(parameters: GeometricParameters, measured: Measurements, notes: list[str]) -> Measurements:
-    there = MeasuredRobot.stands(parameters, measured)
-    if there.all() or there.mean() < 1.0 - IMPOSSIBLE:
-        return measured  # all of them are looked at again, and refused
-    lines = ", ".join(str(line) for line in measured.lines[~there])
-    notes.append(f"left out, the drawing has no configuration for these drive readings: line {lines}")
-    return measured.rows(there)
+def _without_impossible(parameters: GeometricParameters, measured: Measurements, notes: list[str]) -> MeasuredRobot:
+    states, there = MeasuredRobot.standing(parameters, measured)
+    if states is None or there.mean() < 1.0 - IMPOSSIBLE:
+        return MeasuredRobot(parameters, measured)  # all of them are looked at again, and refused
+    if not there.all():
+        lines = ", ".join(str(line) for line in measured.lines[~there])
+        notes.append(f"left out, the drawing has no configuration for these drive readings: line {lines}")
+    return MeasuredRobot(parameters, measured.rows(there), nominal=states.rows(there))
 
 
 def _estimated(
@@ -234,11 +235,14 @@ def _estimated(
         names = names + [f"measuring frame, {one}" for one in ("x", "y", "z", "about x", "about y", "about z")]
         scales = np.append(scales, FRAME * np.repeat([EXPECTED["m"], EXPECTED["rad"]], 3))
     walk, steps = {"start": fit.nominal}, count(1)
+    last: list[tuple[Array, Array, Array]] = []  # what is asked for again
 
     def displaced(values: Array) -> Array:
         return parameters.displacements(dict(zip(names[:k], values[:k].tolist(), strict=True)))
 
     def residuals(values: Array) -> tuple[Array, Array]:
+        if last and np.array_equal(last[0][0], values):
+            return last[0][1:]
         done = next(steps)
         told(f"{100 * done // USUAL} % done" if done < USUAL else "more steps than usual")
         if moves:
@@ -248,6 +252,7 @@ def _estimated(
             if np.isfinite(r).all():
                 walk["start"] = states
                 break
+        last[:] = [(values.copy(), r, J)]
         return r, J
 
     found = estimate(

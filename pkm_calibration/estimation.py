@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -325,13 +325,13 @@ def _best_run(r: Array, U: Array, shifts: Array, groups: NDArray[np.int64]) -> N
             [shifts[there].T @ shifts[there] for there in parts],
         )
     )
-    best, run = 0.0, np.zeros(n, dtype=bool)
-    for i, j in combinations(range(len(cuts)), 2):
-        by, along = g[j] - g[i], G[j] - G[i]
-        gain = float(by @ np.linalg.pinv(B[j] - B[i] - along.T @ along, rcond=1e-6, hermitian=True) @ by)
-        if gain > best and j - i < len(cuts) - 1:
-            best, run = gain, (np.arange(n) >= cuts[i]) & (np.arange(n) < cuts[j])
-    return run
+    i, j = np.triu_indices(len(cuts), 1)
+    by, along = g[j] - g[i], G[j] - G[i]
+    inverse = np.linalg.pinv(B[j] - B[i] - np.swapaxes(along, 1, 2) @ along, rcond=1e-6, hermitian=True)
+    gain = np.einsum("ki,kij,kj->k", by, inverse, by)
+    gain[j - i == len(cuts) - 1] = 0.0  # all of them
+    best = int(np.argmax(gain))
+    return np.asarray((np.arange(n) >= cuts[i[best]]) & (np.arange(n) < cuts[j[best]]) & (gain[best] > 0.0))
 
 
 def one_more(r: Array, J: Array, values: Array, by: Array) -> tuple[float, float]:

@@ -31,6 +31,7 @@ OPEN = 1e-4  # of the robot's length: a loop open by more has no configuration
 INNER = 30  # iterations of a configuration that readings determine only together
 SETTLED = 1e-10  # of a dimensionless step
 PIECES = 8  # of the way from home to a configuration
+NEARLY = 1e-4  # a dimensionless step on this way that need not be taken
 ROWS = 500  # of the measurements at a time, by which the memory is bounded
 
 
@@ -100,7 +101,7 @@ class MeasuredRobot:
 
     @cached_property
     def _unmoved(self) -> GraphModel:
-        return GraphModel(self.mechanism)
+        return self.model.drawing()
 
     def _nominal(self) -> States:
         """Configurations of the drawing at the readings of the drives, followed from home."""
@@ -126,13 +127,15 @@ class MeasuredRobot:
         return "is this another robot, another zero, or another unit?"
 
     @staticmethod
-    def stands(parameters: GeometricParameters, measured: Measurements) -> NDArray[np.bool_]:
-        """Where (n,) the drawing has a configuration at the readings; true everywhere where drives are redundant."""
+    def standing(parameters: GeometricParameters, measured: Measurements) -> tuple[States | None, NDArray[np.bool_]]:
+        """Configurations of the drawing at the readings, and where (n,) there are such; None where drives are
+        redundant: some are there everywhere, nearest to the readings.
+        """
         mechanism = parameters.mechanism
         drives = parameters.model.columns_of(mechanism.actuated_joints)
         if len(drives) > mechanism.mobility.platform:
-            return np.ones(len(measured), dtype=bool)
-        return _followed(GraphModel(mechanism), drives, measured.drives)[1]
+            return None, np.ones(len(measured), dtype=bool)
+        return _followed(parameters.model.drawing(), drives, measured.drives)
 
     def _nearest_to_drives(self, states: States, wanted: Array) -> States:
         model = self._unmoved
@@ -148,7 +151,7 @@ class MeasuredRobot:
                 along = np.einsum("nij,nj->ni", np.linalg.pinv(N[:, self.drives]), miss)
                 step = np.einsum("nij,nj->ni", N, along)
                 states, _ = model.closed(states.moved(step * model.scale))
-                if np.abs(step).max(initial=0.0) < 1e-9:
+                if np.abs(step).max(initial=0.0) < (1e-9 if piece == PIECES else NEARLY):
                     break
         return states
 
@@ -264,13 +267,20 @@ class MeasuredRobot:
 
     def _left_over(self, A: Array, r: Array, J: Array) -> tuple[Array, Array]:
         """Residuals and derivatives across what a change of the configurations takes up."""
-        found_r, found_J = [], []
-        for row in range(len(self.measured)):
-            at = np.flatnonzero(self.rows == row)
-            Q = np.linalg.qr(A[row, : len(at)], mode="complete")[0][:, A.shape[2] :]
-            found_r.append(Q.T @ r[at])
-            found_J.append(Q.T @ J[at])
-        return np.concatenate(found_r), np.concatenate(found_J)
+        order = np.argsort(self.rows, kind="stable")
+        counts = np.bincount(self.rows, minlength=len(self.measured))
+        at_row = np.split(order, np.cumsum(counts)[:-1])
+        k = A.shape[2]
+        groups = np.repeat(np.arange(len(counts)), np.maximum(counts - k, 0))
+        found_r, found_J = np.empty(len(groups)), np.empty((len(groups), J.shape[1]))
+        for length in np.unique(counts):
+            rows = np.flatnonzero(counts == length)
+            at = np.array([at_row[row] for row in rows])
+            across = np.swapaxes(np.linalg.qr(A[rows, :length], mode="complete")[0][:, :, k:], 1, 2)
+            there = np.isin(groups, rows)
+            found_r[there] = np.einsum("nij,nj->ni", across, r[at]).ravel()
+            found_J[there] = (across @ J[at]).reshape(-1, J.shape[1])
+        return found_r, found_J
 
     def stand(self, start: States) -> tuple[States, NDArray[np.bool_]]:
         """The configurations of the model, near given ones, and where (n,) the loops close.
@@ -534,8 +544,9 @@ def check_sensors(robot: MeasuredRobot) -> None:
     if not np.isfinite(measured.position).any():  # which tells exchanged drives
         for k, m in combinations(range(len(drives)), 2):
             turned = replace(measured, drives=_exchanged(measured.drives, k, m))
-            if MeasuredRobot.stands(robot.parameters, turned).all():
-                miss = _sensors_miss(MeasuredRobot(robot.parameters, turned))
+            states, there = MeasuredRobot.standing(robot.parameters, turned)
+            if there.all():
+                miss = _sensors_miss(MeasuredRobot(robot.parameters, turned, nominal=states))
                 tried.append((miss, f"{drives[k]} and {drives[m]}"))
     miss, names = min(tried, default=(np.inf, ""))
     if miss < SWAPPED * now:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -111,7 +110,7 @@ class GeometricParameters:
         """
         if not self._redundant:
             return displacements
-        model, wanted, states = copy(self.model), np.array(displacements), self.states
+        model, wanted, states = self.model.drawing(), np.array(displacements), self.states
         units = np.where(np.arange(6) < 3, model.length, 1.0)
         best, least = wanted, np.inf
         for k in range(FIRST + len(CUTOFFS) + 1):
@@ -309,7 +308,8 @@ def _weighed(
     weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
     total = np.zeros((*shape, len(parameters)))
     for place in np.flatnonzero(weights.any(axis=(0, 2))):
-        total += by_place(int(place)) @ weights[:, place].T
+        used = np.flatnonzero(weights[:, place].any(axis=1))
+        total[:, :, used] += by_place(int(place)) @ weights[used, place].T
     return total
 
 

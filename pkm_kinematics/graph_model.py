@@ -12,8 +12,11 @@ tilts its platform, which the drawing's task coordinates cannot express.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +25,14 @@ from pkm_description.joint_geometry import frame_along, freedoms, position_at
 from pkm_description.loops.closure import ClosureModel, rank
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, skew, transform_from_pose
+from pkm_kinematics.kernels.position.closures import ALONG, POSITION, WHOLE, graph_gaps, graph_jacobian
+from pkm_kinematics.kernels.position.placement import place_graph
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 
 ORIGIN, PREDECESSOR, SUCCESSOR, RATIO = "origin", "predecessor", "successor", "ratio"
 RANK = 3e-5  # of the largest singular value: equations below depend on others
 CLOSED = 1e-12  # of the robot's size
+ROUNDING = 1e-10  # of a matrix: smaller singular values may be zero
 STILL = 1e-13  # a dimensionless step: what is still open then stays so
 ITERATIONS = 30
 FEW = 4  # states at which equations are counted
@@ -54,7 +60,6 @@ class Step:
     offset: float
     slides: bool
     axis: Array
-    skewed: Array  # (3, 3), of the axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +94,6 @@ class States:
         return States(self.q + step[:, :size], platform)
 
 
-def _times(frames: Array, matrix: Array) -> Array:
-    n, k, _ = frames.shape
-    return np.asarray((frames.reshape(n * k, k) @ matrix).reshape(n, k, k))
-
-
-def _crossed(u: Array, v: Array) -> Array:
-    """Cross products (n, 3), in a quarter of the time that `numpy.cross` takes."""
-    return np.asarray(u[:, [1, 2, 0]] * v[:, [2, 0, 1]] - u[:, [2, 0, 1]] * v[:, [1, 2, 0]])
-
-
 def rotation_vectors(matrices: Array) -> Array:
     """Rotation vectors (..., 3) of rotations (..., 3, 3), of length below pi."""
     from scipy.spatial.transform import Rotation  # late: only where poses are compared
@@ -107,13 +102,14 @@ def rotation_vectors(matrices: Array) -> Array:
     return np.asarray(flat).reshape(matrices.shape[:-1])
 
 
-def _right_jacobian(vector: Array) -> Array:
-    """Body angular velocity (3, 3) per rate of a rotation vector (3,)."""
-    angle = float(np.linalg.norm(vector))
-    K = skew(vector)
-    if angle < 1e-6:
-        return np.asarray(np.eye(3) - 0.5 * K + K @ K / 6.0)
-    return np.asarray(np.eye(3) - (1.0 - np.cos(angle)) / angle**2 * K + (angle - np.sin(angle)) / angle**3 * (K @ K))
+def _right_jacobians(vectors: Array) -> Array:
+    """Body angular velocities (k, 3, 3) per rate of rotation vectors (k, 3)."""
+    angle = np.linalg.norm(vectors, axis=1)[:, None, None]
+    K, small = skew(vectors), angle < 1e-6
+    safe = np.where(small, 1.0, angle)
+    a = np.where(small, 0.5, (1.0 - np.cos(safe)) / safe**2)
+    b = np.where(small, 1.0 / 6.0, (safe - np.sin(safe)) / safe**3)
+    return np.asarray(np.eye(3) - a * K + b * (K @ K))
 
 
 class GraphModel:
@@ -186,7 +182,7 @@ class GraphModel:
             if joint.mimic is not None:
                 leader, factor, offset = joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset
             found = [(self.column[leader or one.name], one) for one in freedoms(joint)]
-            self.drawn.append([Step(at, factor, offset, one.slides, one.axis, skew(one.axis)) for at, one in found])
+            self.drawn.append([Step(at, factor, offset, one.slides, one.axis) for at, one in found])
         self.size = len(slides)
         self.names = tuple(self.column)
         self.slides = np.array(slides, dtype=bool)
@@ -199,15 +195,52 @@ class GraphModel:
                 self.carried[row, rank[parent[at].name]] = True
                 at = parent[at].parent
             self.carried[row, -1] = self.free_platform and at == self.mechanism.platform_link
-        self.joints_of_steps = np.array([k for k, steps in enumerate(self.drawn) for _ in steps], dtype=np.int64)
-        self.columns_of_steps = np.array([step.column for steps in self.drawn for step in steps], dtype=np.int64)
-        self.select = np.zeros((len(self.joints_of_steps), self.size + 6))
-        self.select[np.arange(len(self.select)), self.columns_of_steps] = 1.0
+        counts = [len(steps) for steps in self.drawn]
+        ends = np.cumsum([0, *counts])
+        self._joints = np.array(
+            [
+                (self.links[joint.parent], self.links[joint.child], ends[k], ends[k + 1])
+                for k, joint in enumerate(self.joints)
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 4)
+        self.joints_of_steps = np.repeat(np.arange(len(counts)), counts)
+        each = [step for steps in self.drawn for step in steps]
+        self.columns_of_steps = np.array([step.column for step in each], dtype=np.int64)
+        self._sliding = np.array([step.slides for step in each], dtype=bool)
+        self._axes = np.array([step.axis for step in each]).reshape(-1, 3)
+        self._offsets = np.array([step.offset for step in each])
         self.geared = {  # joints that a ratio moves: its own, and those that follow it
             at: [k for k, j in enumerate(self.joints) if place.element in (j.name, j.mimic and j.mimic.joint)]
             for at, place in enumerate(self.places)
             if place.side == RATIO
         }
+        self._tabulate_loops()
+
+    def _tabulate_loops(self) -> None:
+        carried = self.carried.astype(np.float64)
+        ends_of = [(self.links[one.predecessor], self.links[one.successor]) for one in self.loops]
+        # Which joints move a loop's successor (1) or its predecessor (-1); the last: the platform.
+        self.signs = np.array([carried[second] - carried[first] for first, second in ends_of])
+        self.signs = self.signs.reshape(-1, len(self.joints) + 1)
+        equations = [_equations(one) for one in self.loops]
+        last = np.cumsum([0, *(len(one) for one in equations)])
+        self.rows_of = [slice(int(a), int(b)) for a, b in pairwise(last)]
+        self._loops = np.array(
+            [
+                (
+                    *ends_of[k],
+                    self.place_at[one.name, PREDECESSOR],
+                    self.place_at[one.name, SUCCESSOR],
+                    *last[k : k + 2],
+                )
+                for k, one in enumerate(self.loops)
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 6)
+        self._second_axes = np.array([one.axis2 for one in self.loops], dtype=np.float64).reshape(-1, 3)
+        self._kinds = np.array([kind for each in equations for kind, _ in each], dtype=np.int64)
+        self._directions = np.array([d for each in equations for _, d in each], dtype=np.float64).reshape(-1, 3)
 
     def displace(self, displacements: Array) -> None:
         """Take other displacements (n_places, 6)."""
@@ -221,6 +254,13 @@ class GraphModel:
             ratio = 1.0 + float(self.displacements[place, 0])
             for k in joints:
                 self.steps[k] = [replace(step, factor=ratio * step.factor) for step in self.steps[k]]
+        self._factors = np.array([step.factor for steps in self.steps for step in steps])
+
+    def drawing(self) -> GraphModel:
+        """The same without displacements, to be displaced by itself."""
+        other = copy(self)
+        other.displace(np.zeros_like(self.displacements))
+        return other
 
     # -- states -----------------------------------------------------------------------------------------------------
 
@@ -259,40 +299,23 @@ class GraphModel:
         """Bodies, frames and screws at the states."""
         n = len(states)
         bodies = np.empty((len(self.links), n, 4, 4))
-        bodies[0] = np.eye(4)
+        bodies[:] = np.eye(4)
         if self.free_platform:
             bodies[self.platform] = states.platform
-        twists = np.zeros((n, 6, len(self.joints_of_steps)))
-        at = 0
-        for k, joint in enumerate(self.joints):
-            moved = _times(bodies[self.links[joint.parent]], self.frames[k])
-            for step in self.steps[k]:
-                value = step.factor * states.q[:, step.column] + step.offset
-                axis = moved[:, :3, :3] @ step.axis
-                if step.slides:
-                    twists[:, :3, at] = step.factor * axis
-                    moved[:, :3, 3] += axis * value[:, None]
-                else:
-                    twists[:, :3, at] = step.factor * _crossed(moved[:, :3, 3], axis)
-                    twists[:, 3:, at] = step.factor * axis
-                    across = _times(moved[:, :3, :3], step.skewed)
-                    again = _times(across, step.skewed)
-                    turn = np.sin(value)[:, None, None] * across
-                    moved[:, :3, :3] += turn + (2.0 * np.sin(0.5 * value) ** 2)[:, None, None] * again
-                at += 1
-            bodies[self.links[joint.child]] = moved
+        twists = np.zeros((n, 6, len(self._factors)))
+        q = np.array(states.q, dtype=np.float64)
+        steps = self.columns_of_steps, self._sliding, self._axes, self._factors, self._offsets
+        place_graph(self._joints, *steps, self.frames, q, bodies, twists)
         return Placed(self, bodies, twists, bodies[self.platform], states.q)
 
     def closure(self, placed: Placed) -> tuple[Array, Array]:
         """Dimensionless gaps (n, m) of the loops and their derivatives (n, m, size + 6) by dimensionless steps."""
-        gaps, rows = [], []
-        for k, (gap, row) in enumerate(placed.loops):
-            gaps.append(gap)
-            rows.append(row @ placed.relative(k))
-        if not gaps:
-            n = len(placed.platform)
-            return np.zeros((n, 0)), np.zeros((n, 0, self.size + 6))
-        return np.concatenate(gaps, axis=1), np.concatenate(rows, axis=1) * self.scale
+        gaps, gradients = placed.gaps
+        J = np.zeros((*gaps.shape, self.size + 6))
+        signs = np.column_stack([self.signs[:, self.joints_of_steps], self.signs[:, -1]])
+        graph_jacobian(self._loops, signs, self.columns_of_steps, placed.twists, placed.platform, gradients, J)
+        J *= self.scale
+        return gaps, J
 
     def closed(
         self, states: States, held: NDArray[np.int64] | Sequence[int] = (), within: float = CLOSED
@@ -330,13 +353,22 @@ class GraphModel:
         By singular values where equations depend on each other: the largest ones, as many as are independent as drawn.
         """
         if self.regular and J.shape[2] >= J.shape[1]:
-            try:
-                if J.shape[2] == J.shape[1]:
-                    return np.asarray(np.linalg.solve(J, wanted))
-                back = np.swapaxes(J, 1, 2)
-                return np.asarray(back @ np.linalg.solve(J @ back, wanted))
-            except np.linalg.LinAlgError:  # exactly singular
-                pass
+            back = np.swapaxes(J, 1, 2)
+            square = J.shape[2] == J.shape[1]
+            with suppress(np.linalg.LinAlgError):  # exactly singular
+                steps = np.linalg.solve(J, wanted) if square else back @ np.linalg.solve(J @ back, wanted)
+                size = np.linalg.norm(J, axis=(1, 2)) * np.linalg.norm(steps, axis=(1, 2))
+                far = size * ROUNDING > np.linalg.norm(wanted, axis=(1, 2))
+                if far.any():
+                    steps[far] = self._by_singular_values(J[far], wanted[far], cutoff)
+                return np.asarray(steps)
+            if len(J) > 1:  # others are as they would be alone
+                return np.concatenate(
+                    [self.least_steps(*one, cutoff) for one in zip(J[:, None], wanted[:, None], strict=True)]
+                )
+        return self._by_singular_values(J, wanted, cutoff)
+
+    def _by_singular_values(self, J: Array, wanted: Array, cutoff: float) -> Array:
         U, sizes, Vt = np.linalg.svd(J, full_matrices=False)
         used = (sizes > cutoff * sizes[:, :1]) & (np.arange(sizes.shape[1]) < self.independent)
         parts = np.where(used, 1.0 / np.where(used, sizes, 1.0), 0.0)[:, :, None] * (np.swapaxes(U, 1, 2) @ wanted)
@@ -391,90 +423,38 @@ class Placed:
 
     def twists_of(self, row: int) -> Array:
         """Twist (n, 6, size + 6) of a link per rate of the states."""
-        carried = self.model.carried[row]
-        return self._moved(carried[self.model.joints_of_steps].astype(np.float64), float(carried[-1]))
-
-    def relative(self, loop: int) -> Array:
-        """Twist (n, 6, size + 6) of a loop's successor relative to its predecessor per rate of the states."""
-        signs = self._signs(loop)
-        return self._moved(signs[self.model.joints_of_steps], float(signs[-1]))
-
-    def _signs(self, loop: int) -> Array:
-        """Which joints (n_joints + 1,) move a loop's successor (1) or its predecessor (-1); the last: the platform."""
-        one, carried = self.model.loops[loop], self.model.carried.astype(np.float64)
-        return np.asarray(carried[self.model.links[one.successor]] - carried[self.model.links[one.predecessor]])
-
-    def _moved(self, signs: Array, platform: float) -> Array:
-        """Twist (n, 6, size + 6) of all that moves with these signs (n_steps,), the platform with its own."""
-        model = self.model
-        found = self.twists @ (signs[:, None] * model.select)
-        if platform:
-            found[:, :3, model.size : model.size + 3] = platform * np.eye(3)
-            found[:, :3, model.size + 3 :] = platform * skew(self.platform[:, :3, 3])
-            found[:, 3:, model.size + 3 :] = platform * np.eye(3)
-        return np.asarray(found)
+        model, carried = self.model, self.model.carried[row]
+        found = np.zeros((len(self.q), 6, model.size + 6))
+        for step in np.flatnonzero(carried[model.joints_of_steps]):
+            found[:, :, model.columns_of_steps[step]] += self.twists[:, :, step]
+        if carried[-1]:
+            found[:, :3, model.size : model.size + 3] = np.eye(3)
+            found[:, :3, model.size + 3 :] = skew(self.platform[:, :3, 3])
+            found[:, 3:, model.size + 3 :] = np.eye(3)
+        return found
 
     @cached_property
-    def loops(self) -> list[tuple[Array, Array]]:
-        """Dimensionless gaps (n, m) of each loop, and their derivatives (n, m, 6) by the relative twist."""
-        return [self._loop(k) for k in range(len(self.model.loops))]
-
-    def loop_frames(self, loop: int) -> tuple[Array, Array]:
-        """Frames (n, 4, 4) of a loop on its predecessor and its successor, in the base frame."""
-        model, one = self.model, self.model.loops[loop]
-        first = _times(self.bodies[model.links[one.predecessor]], model.frames[model.place_at[one.name, PREDECESSOR]])
-        second = _times(self.bodies[model.links[one.successor]], model.frames[model.place_at[one.name, SUCCESSOR]])
-        return first, second
-
-    def _loop(self, loop: int) -> tuple[Array, Array]:
-        one, length = self.model.loops[loop], self.model.length
-        first, second = self.loop_frames(loop)
-        back = np.swapaxes(first[:, :3, :3], 1, 2)
-        point = second[:, :3, 3]
-        gap = np.einsum("nij,nj->ni", back, point - first[:, :3, 3]) / length
-        linear = np.concatenate((back, -back @ skew(point)), axis=2) / length
-        kind = one.type
-        if kind is LoopType.SPHERICAL:
-            return gap, linear
-        angular = np.concatenate((np.zeros_like(back), back), axis=2)
-        turn = back @ second[:, :3, :3]
-        image = turn @ one.axis2
-        across = frame_along(one.axis).T[:2]
-
-        def along(directions: Array) -> tuple[Array, Array]:
-            """Components (n, k) of the image along fixed directions (k, 3), and their rows."""
-            return image @ directions.T, np.cross(image[:, None, :], directions) @ angular
-
-        if kind is LoopType.UNIVERSAL:
-            parts = [(gap, linear), along(one.axis[None])]
-        elif kind is LoopType.REVOLUTE:
-            parts = [(gap, linear), along(across)]
-        elif kind is LoopType.CYLINDRICAL:
-            parts = [(gap @ across.T, across @ linear), along(across)]
-        elif kind is LoopType.PLANAR:
-            parts = [((gap @ one.axis)[:, None], one.axis[None] @ linear), along(across)]
-        else:
-            half = 0.5 * (turn - np.swapaxes(turn, 1, 2))
-            sine = np.stack((half[:, 2, 1], half[:, 0, 2], half[:, 1, 0]), axis=1)
-            trace = np.trace(turn, axis1=1, axis2=2)[:, None, None]
-            rows = 0.5 * (trace * np.eye(3) - turn) @ angular
-            ends = (gap @ across.T, across @ linear) if kind is LoopType.PRISMATIC else (gap, linear)
-            parts = [ends, (sine, rows)]
-        return np.concatenate([p[0] for p in parts], axis=1), np.concatenate([p[1] for p in parts], axis=1)
+    def gaps(self) -> tuple[Array, Array]:
+        """Dimensionless gaps (n, m) of the loops, and their derivatives (n, m, 6) by each one's relative twist."""
+        model, n, m = self.model, len(self.q), len(self.model._kinds)
+        gaps, gradients = np.empty((n, m)), np.zeros((n, m, 6))
+        equations = model._loops, model._second_axes, model._kinds, model._directions
+        graph_gaps(*equations, model.frames, model.length, self.bodies, np.empty((3, 3, 4)), gaps, gradients)
+        return gaps, gradients
 
     # -- geometry's own derivatives ---------------------------------------------------------------------------------
 
-    def place_twists(self, place: int) -> Array:
-        """Twist (n, 6, 6) of what sits at a place per rate of its displacement."""
-        model, at = self.model, self.model.places[place]
-        before = self.bodies[model.links[at.link]] @ model.nominal[place]
-        after = self.bodies[model.links[at.link]] @ model.frames[place]
-        n = len(before)
-        found = np.zeros((n, 6, 6))
-        found[:, :3, :3] = before[:, :3, :3]
-        omega = after[:, :3, :3] @ _right_jacobian(model.displacements[place, 3:])
-        found[:, 3:, 3:] = omega
-        found[:, :3, 3:] = skew(after[:, :3, 3]) @ omega
+    @cached_property
+    def place_twists(self) -> Array:
+        """Twist (n_places, n, 6, 6) of what sits at a place per rate of its displacement."""
+        model, n = self.model, len(self.q)
+        bodies = self.bodies[[model.links[place.link] for place in model.places]].reshape(len(model.places), 4 * n, 4)
+        before, after = ((bodies @ frames).reshape(-1, n, 4, 4) for frames in (model.nominal, model.frames))
+        found = np.zeros((len(before), n, 6, 6))
+        found[..., :3, :3] = before[..., :3, :3]
+        omega = after[..., :3, :3] @ _right_jacobians(model.displacements[:, 3:])[:, None]
+        found[..., 3:, 3:] = omega
+        found[..., :3, 3:] = skew(after[..., :3, 3]) @ omega
         return found
 
     def _by_ratio(self, place: int, signs: Array) -> Array:
@@ -489,35 +469,51 @@ class Placed:
     def by_place(self, place: int) -> Array:
         """Derivative (n, m, 6) of the loops' dimensionless gaps by a place's displacement [m, rad]."""
         model, one = self.model, self.model.places[place]
-        if one.side == RATIO:
-            parts = [self.loops[k][1] @ self._by_ratio(place, self._signs(k)) for k in range(len(model.loops))]
-            return np.concatenate([np.zeros((len(self.q), 0, 6)), *parts], axis=1)
-        twist = self.place_twists(place)
-        rows = []
-        joint = place if one.side == ORIGIN else -1
+        gradients = self.gaps[1]
+        found, twist = np.zeros_like(gradients), None if one.side == RATIO else self.place_twists[place]
         for k, loop in enumerate(model.loops):
-            gradient = self.loops[k][1]
-            if joint >= 0:
-                first, second = model.links[loop.predecessor], model.links[loop.successor]
-                sign = float(model.carried[second, joint]) - float(model.carried[first, joint])
-            else:
+            rows, sign = model.rows_of[k], 1.0
+            if one.side == ORIGIN:
+                sign = model.signs[k, place]
+            elif one.side != RATIO:
                 sign = 0.0 if loop.name != one.element else 1.0 if one.side == SUCCESSOR else -1.0
-            rows.append(sign * gradient @ twist if sign else np.zeros_like(gradient))
-        n = len(self.platform)
-        return np.concatenate(rows, axis=1) if rows else np.zeros((n, 0, 6))
+            if sign:
+                moved = self._by_ratio(place, model.signs[k]) if twist is None else sign * twist
+                found[:, rows] = gradients[:, rows] @ moved
+        return found
 
     def link_by_place(self, row: int, place: int) -> Array:
         """Twist (n, 6, 6) of a link per rate of a place's displacement, all coordinates held."""
         if self.model.places[place].side == RATIO:
             return self._by_ratio(place, self.model.carried[row].astype(np.float64))
         moves = self.model.places[place].side == ORIGIN and bool(self.model.carried[row, place])
-        return self.place_twists(place) if moves else np.zeros((len(self.platform), 6, 6))
+        return self.place_twists[place] if moves else np.zeros((len(self.platform), 6, 6))
 
     def at_origin(self, twist: Array) -> Array:
         """Twists (n, 6, k) at the base's origin, taken to the platform's."""
         moved = twist.copy()
         moved[:, :3] -= skew(self.platform[:, :3, 3]) @ twist[:, 3:]
         return moved
+
+
+def _equations(loop: Loop) -> list[tuple[int, Array]]:
+    """Kind and direction (3,), in the predecessor's frame, of each equation of a loop."""
+
+    def of(kind: int, directions: Array) -> list[tuple[int, Array]]:
+        return [(kind, one) for one in directions]
+
+    kind, across = loop.type, frame_along(loop.axis).T[:2]
+    if kind is LoopType.SPHERICAL:
+        return of(POSITION, np.eye(3))
+    if kind is LoopType.UNIVERSAL:
+        return of(POSITION, np.eye(3)) + of(ALONG, loop.axis[None])
+    if kind is LoopType.REVOLUTE:
+        return of(POSITION, np.eye(3)) + of(ALONG, across)
+    if kind is LoopType.CYLINDRICAL:
+        return of(POSITION, across) + of(ALONG, across)
+    if kind is LoopType.PLANAR:
+        return of(POSITION, loop.axis[None]) + of(ALONG, across)
+    return of(POSITION, across if kind is LoopType.PRISMATIC else np.eye(3)) + of(WHOLE, np.eye(3))
 
 
 def is_geared(joint: Joint) -> bool:

@@ -24,6 +24,9 @@ CLOSED = 1e-10
 # Equations of each kind of closure that hold a distance; they come first, and those that hold a direction after them.
 LENGTHS = (3, 3, 3, 2, 2, 1, 3)
 
+# Equations of a graph's loops: ends meet, an axis is across another, frames are parallel.
+POSITION, ALONG, WHOLE = 0, 1, 2
+
 
 @compiled
 def column(R, F, k):
@@ -371,3 +374,80 @@ def inverse_by_rows(work, at, m, n, to, idle):
     J = work[at : at + m * n]
     condition, dropped = inverse_of_tall(J, m, n, work[to : to + m * n], work[at + m * n : at + m * n + n * n])
     return condition if dropped == idle else 0.0
+
+
+@compiled
+def graph_gaps(loops, second_axes, kinds, directions, frames, length, bodies, work, gaps, gradients):
+    """Fill gaps (n, m) and gradients (n, m, 6) of a graph; `work` (3, 3, 4) is memory for frames and vectors."""
+    for i in range(gaps.shape[0]):
+        for k in range(loops.shape[0]):
+            for end in range(2):
+                link, place = loops[k, end], loops[k, 2 + end]
+                for r in range(3):
+                    for c in range(4):
+                        work[end, r, c] = bodies[link, i, r, 3] if c == 3 else 0.0
+                        for j in range(3):
+                            work[end, r, c] += bodies[link, i, r, j] * frames[place, j, c]
+            for row in range(loops[k, 4], loops[k, 5]):
+                kind, gap = kinds[row], 0.0
+                for r in range(3):  # the direction, and what has a component along it, both in the base frame
+                    across, arm = 0.0, work[1, r, 3] / length if kind == POSITION else 0.0
+                    for c in range(3):
+                        across += work[0, r, c] * directions[row, c]
+                        if kind == ALONG:
+                            arm += work[1, r, c] * second_axes[k, c]
+                    work[2, r, 0], work[2, r, 1] = across, arm
+                    gap += across * (arm - work[0, r, 3] / length if kind == POSITION else arm)
+                    gradients[i, row, r] = across / length if kind == POSITION else 0.0
+                if kind == WHOLE:
+                    gap = _turned(work, gradients, i, row)
+                else:
+                    _write_turn(work, gradients, i, row)
+                gaps[i, row] = gap
+
+
+@compiled
+def _write_turn(work, gradients, i, row):
+    # second vector times the first
+    for r in range(3):
+        a, b = (r + 1) % 3, (r + 2) % 3
+        gradients[i, row, 3 + r] = work[2, a, 1] * work[2, b, 0] - work[2, b, 1] * work[2, a, 0]
+
+
+@compiled
+def _turned(work, gradients, i, row):
+    """Sine of the turn between both frames along the direction, whose derivative is written."""
+    sine, trace = 0.0, 0.0
+    for r in range(3):
+        gradients[i, row, 3 + r] = 0.0
+    for c in range(3):
+        along = 0.0
+        for r in range(3):
+            a, b = (r + 1) % 3, (r + 2) % 3
+            trace += work[0, r, c] * work[1, r, c]
+            along += work[2, r, 0] * work[1, r, c]
+            sine += 0.5 * work[2, r, 0] * (work[0, a, c] * work[1, b, c] - work[0, b, c] * work[1, a, c])
+        for r in range(3):
+            gradients[i, row, 3 + r] -= 0.5 * along * work[0, r, c]
+    for r in range(3):
+        gradients[i, row, 3 + r] += 0.5 * trace * work[2, r, 0]
+    return sine
+
+
+@compiled
+def graph_jacobian(loops, signs, columns, twists, platform, gradients, J):
+    """Fill derivatives J (n, m, size + 6) of the gaps by steps, by `signs` (k, n_steps + 1) of the twists."""
+    size, last = J.shape[2] - 6, columns.shape[0]
+    for i in range(J.shape[0]):
+        for k in range(loops.shape[0]):
+            for row in range(loops[k, 4], loops[k, 5]):
+                for s in range(last):
+                    if signs[k, s] != 0.0:
+                        for r in range(6):
+                            J[i, row, columns[s]] += signs[k, s] * gradients[i, row, r] * twists[i, r, s]
+                if signs[k, last] != 0.0:
+                    for r in range(3):
+                        a, b = (r + 1) % 3, (r + 2) % 3
+                        turn = gradients[i, row, a] * platform[i, b, 3] - gradients[i, row, b] * platform[i, a, 3]
+                        J[i, row, size + r] = signs[k, last] * gradients[i, row, r]
+                        J[i, row, size + 3 + r] = signs[k, last] * (turn + gradients[i, row, 3 + r])

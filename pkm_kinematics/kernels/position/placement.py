@@ -64,3 +64,37 @@ def set_angle(state, i, q):
     state[i].q = q
     state[i].c = cos(q)
     state[i].s = sin(q)
+
+
+@compiled
+def place_graph(joints, columns, slides, axes, factors, offsets, frames, q, bodies, twists):
+    """Fill bodies (n_links, n, 4, 4) and twists (n, 6, n_steps) of a graph's joints at coordinates q (n, size)."""
+    for i in range(q.shape[0]):
+        for k in range(joints.shape[0]):
+            a, b = joints[k, 0], joints[k, 1]
+            for r in range(3):
+                x, y, z = bodies[a, i, r, 0], bodies[a, i, r, 1], bodies[a, i, r, 2]
+                for c in range(4):
+                    bodies[b, i, r, c] = x * frames[k, 0, c] + y * frames[k, 1, c] + z * frames[k, 2, c]
+                bodies[b, i, r, 3] += bodies[a, i, r, 3]
+            for s in range(joints[k, 2], joints[k, 3]):
+                value = factors[s] * q[i, columns[s]] + offsets[s]
+                sine, versine = sin(value), 2.0 * sin(0.5 * value) ** 2
+                u, v, w = axes[s, 0], axes[s, 1], axes[s, 2]
+                for r in range(3):
+                    x, y, z = bodies[b, i, r, 0], bodies[b, i, r, 1], bodies[b, i, r, 2]
+                    along = x * u + y * v + z * w
+                    twists[i, r if slides[s] else 3 + r, s] = factors[s] * along
+                    if slides[s]:
+                        bodies[b, i, r, 3] += value * along
+                    else:
+                        f, g, h = y * w - z * v, z * u - x * w, x * v - y * u
+                        bodies[b, i, r, 0] += sine * f + versine * (g * w - h * v)
+                        bodies[b, i, r, 1] += sine * g + versine * (h * u - f * w)
+                        bodies[b, i, r, 2] += sine * h + versine * (f * v - g * u)
+                if not slides[s]:
+                    for r in range(3):
+                        c, d = (r + 1) % 3, (r + 2) % 3
+                        twists[i, r, s] = (
+                            bodies[b, i, c, 3] * twists[i, 3 + d, s] - bodies[b, i, d, 3] * twists[i, 3 + c, s]
+                        )
