@@ -59,11 +59,12 @@ def clone(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
-IN_JAX = {page for page in WITH_CODE if "\nimport jax" in CODE[page]}  # asked at night: JAX compiles for long
+IN_JAX = {page for page in WITH_CODE if "\nimport jax" in CODE[page]}
+LONG = {*IN_JAX, *(page for page in WITH_CODE if page.stem in ("analysis", "assembly_modes", "efforts"))}  # at night
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.slow) if page in IN_JAX else page for page in WITH_CODE], ids=named
+    "page", [pytest.param(page, marks=pytest.mark.slow) if page in LONG else page for page in WITH_CODE], ids=named
 )
 def test_it_runs(page: Path, clone: Path) -> None:
     for name in ("casadi", "jax"):  # optional for users

@@ -134,6 +134,7 @@ def test_notebooks_show_text_and_code(built: tuple[Path, str]) -> None:
     assert "<h1>" in text
 
 
+@pytest.mark.slow
 def test_a_fault_of_a_page_ends_the_building(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

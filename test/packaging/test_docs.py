@@ -38,6 +38,7 @@ def test_named_files_exist(document: Path) -> None:
     assert gone == []
 
 
+@pytest.mark.by_day(*(path for path in PROMPTS if path.stem != "motors_and_joints"))  # that takes a minute
 @pytest.mark.parametrize("document", PROMPTS, ids=lambda path: path.name)
 def test_what_is_typed_at_the_prompt_answers_so(document: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)  # where the documents start from

@@ -64,6 +64,7 @@ def sources() -> set[str]:
     return {f.relative_to(ROOT).as_posix() for f in files if "__pycache__" not in f.parts}
 
 
+@pytest.mark.slow
 def test_wheel_holds_every_file_of_the_packages(wheel: zipfile.ZipFile) -> None:
     held = set(wheel.namelist())
     assert "pkm_description/robots/delta.urdf.xacro" in held

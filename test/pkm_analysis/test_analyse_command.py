@@ -61,6 +61,7 @@ def test_a_workspace_as_json_picture_and_mesh(tmp_path: Path, capsys: pytest.Cap
     assert mesh.stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_pages_hold_their_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["five_bar", "--report", str(tmp_path)]) == 0
     assert "five_bar_analysis.html" in capsys.readouterr().out

@@ -159,6 +159,7 @@ def test_robots_that_nothing_is_known_of_are_refused(monkeypatch: pytest.MonkeyP
         Analysis(load_mechanism("delta")).quantity("clearance")
 
 
+@pytest.mark.slow
 def test_another_mesh_is_another_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trimesh = pytest.importorskip("trimesh")
     monkeypatch.setattr(sweeps, "WORTH_KEEPING", 0.0)

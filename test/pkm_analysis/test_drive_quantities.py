@@ -126,6 +126,7 @@ def test_errors_of_pose_are_those_of_forward_kinematics(name: str) -> None:
     assert found == pytest.approx(np.linalg.norm(moved, axis=1).max(), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_they_bound_workspaces_and_fill_maps() -> None:
     analysis = Analysis(load_mechanism("five_bar"), sensors=(1e-4,))
     whole = analysis.workspace(tolerance=6e-3)
@@ -176,6 +177,7 @@ def test_cables_that_only_pull_exert_less_than_drives_that_also_push() -> None:
     assert found.strongest[0] >= support.max()
 
 
+@pytest.mark.slow
 def test_a_robot_that_is_singular_everywhere_gives_no_force_and_no_accuracy() -> None:
     analysis = Analysis(load_mechanism("griffis_duffy"), sensors=(1e-4,))
     assert analysis.map("force", resolution=9).most[0] == 0.0

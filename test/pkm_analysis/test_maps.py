@@ -109,6 +109,7 @@ def test_a_volume_is_mapped_and_shown_in_slices(tmp_path: Path) -> None:
         analysis("gough_stewart").map("type2", vary=["x", "y", "z", "yaw"])
 
 
+@pytest.mark.slow
 def test_surfaces_of_one_value_lie_where_the_quantity_has_it(tmp_path: Path) -> None:
     a = analysis("delta")
     middle = np.array([0.003, -0.002, -0.949])
@@ -135,6 +136,7 @@ def test_surfaces_of_one_value_lie_where_the_quantity_has_it(tmp_path: Path) -> 
     assert "surfaces of" in found.plot(tmp_path / "map.svg").axes[5].get_title()
 
 
+@pytest.mark.slow
 def test_surfaces_of_one_value_of_coordinates_that_turn_have_no_layer(tmp_path: Path) -> None:
     found = analysis("planar_3rrr").map("isotropy", vary=["x", "y", "yaw"], resolution=13)
     assert found.surfaces

@@ -102,6 +102,7 @@ def suspended_by_three_cables(folder: Path, d2: float, turn: float) -> float:
     return analysis.sweep("reach", where, vary=["x", "y"], requirements=[taut], poses=6400).size[0]
 
 
+@pytest.mark.slow
 def test_where_the_third_cable_of_a_suspended_platform_is_best_hung(tmp_path: Path) -> None:
     # Fattah and Agrawal, "Design of cable-suspended planar parallel robots for an optimal workspace": of positions for
     # the middle cable, 3 is best with the platform at 30 degrees and 6 at 90, and the workspace is larger at 30.

@@ -45,6 +45,7 @@ def followed(k: Kinematics, pose: Array) -> Array | None:
     return joints
 
 
+@pytest.mark.slow
 @pytest.mark.by_day("five_bar", "planar_redundant")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_unseeded_calls_have_the_turns_of_the_way_from_home(name: str) -> None:

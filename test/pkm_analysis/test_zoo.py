@@ -72,6 +72,7 @@ def test_fetches_the_commit_that_is_named(tmp_path: Path) -> None:
         fetched(Specimen("biped", "some/one", "0" * 40, path, ""), tmp_path / "cache", f"file://{tmp_path}/hub")
 
 
+@pytest.mark.slow
 def test_reads_clones_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, clone = tmp_path / "table.csv", tmp_path / "some" / "one"
     clone.mkdir(parents=True)

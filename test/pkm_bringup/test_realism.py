@@ -53,6 +53,7 @@ def test_encoders_differ_for_what_turns_and_what_slides() -> None:
     np.testing.assert_allclose(mixed.read(np.array([0.123, 0.123]), np.zeros(2))[0], [0.12, 0.123])
 
 
+@pytest.mark.slow
 @pytest.mark.by_day("gough_stewart")
 @pytest.mark.parametrize("name", ["delta", "gough_stewart", "agile_eye"])
 def test_controllers_bear_it_and_the_run_is_the_same_each_time(name: str) -> None:

@@ -54,6 +54,7 @@ def test_a_trial_far_off_is_no_start_for_the_next() -> None:
     assert found.kept["position"] < 2.0 * NOISE
 
 
+@pytest.mark.slow
 def test_wrong_gears_are_found_where_they_may_be_wrong(tmp_path: Path) -> None:
     """A gear of 54 in place of 55, and encoders that turn as little: of a machine otherwise as drawn."""
     drawn, _, measurements = measured("delta", n=40)
@@ -132,6 +133,7 @@ def test_one_bad_row_changes_nothing(wrong: float) -> None:
         assert ((low <= true) & (true <= high)).mean() > 0.85  # of 38, of which 95 % are expected
 
 
+@pytest.mark.slow
 def test_a_bad_row_that_is_kept_aside_is_named() -> None:
     mechanism, _, measurements = measured("delta", n=60)
     clean = calibrate(mechanism, measurements)
@@ -220,6 +222,7 @@ def test_without_a_stated_noise_it_is_estimated() -> None:
     )  # of the default standard deviation, which is the true one
 
 
+@pytest.mark.slow
 def test_intervals_contain_what_a_frame_of_the_instrument_leaves_open() -> None:
     inside = []
     for seed in range(3):
@@ -234,6 +237,7 @@ def test_intervals_contain_what_a_frame_of_the_instrument_leaves_open() -> None:
     assert np.mean(inside) > 0.9
 
 
+@pytest.mark.slow
 def test_drives_in_a_cyclic_order_are_told_from_a_turned_instrument() -> None:
     mechanism, _, measurements = measured("delta", n=40, attitude=False)
     found = calibrate(mechanism, replace(measurements, drives=measurements.drives[:, [1, 2, 0]]))
@@ -409,6 +413,7 @@ def test_a_result_that_no_pose_validates_warns() -> None:
     assert not any("nothing validates" in note for note in calibrate(mechanism, good).notes)
 
 
+@pytest.mark.slow
 @pytest.mark.by_day("later")
 @pytest.mark.parametrize("rows", ["later", "scattered"])
 def test_an_instrument_that_was_moved_is_named(rows: str) -> None:
@@ -423,6 +428,7 @@ def test_an_instrument_that_was_moved_is_named(rows: str) -> None:
     assert bool(found.refused) == (rows == "later")
 
 
+@pytest.mark.slow
 def test_the_wrong_scale_of_an_instrument_is_named_where_rods_would_take_it_up() -> None:
     mechanism, _, clean = measured("delta", n=60, seed=1, attitude=False, known=False)
     longer = calibrate(mechanism, replace(clean, position=1.01 * clean.position))
@@ -450,6 +456,7 @@ def test_rows_that_repeat_others_are_left_out_and_said() -> None:
     assert "2 rows equal earlier ones" in found.notes[0]
 
 
+@pytest.mark.slow
 def test_a_stated_noise_that_nothing_explains_refuses_the_answer(tmp_path: Path) -> None:
     mechanism, _, good = measured("delta", n=40)
     rough = replace(good, position=good.position + 5e-4 * np.random.default_rng(0).standard_normal(good.position.shape))

@@ -89,6 +89,7 @@ def test_offsets_and_lengths_are_found_as_well_as_the_model_allows(runs: int) ->
     assert np.sqrt(np.mean(np.square(after))) < 2.0 * NOISE
 
 
+@pytest.mark.slow
 def test_the_command_takes_the_parameters_that_may_be_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "gauges.csv"
     truth = 1e-3 * np.array([1.0, -0.5, 0.3, 0.2, 0.4, -0.6])

@@ -115,6 +115,7 @@ def test_a_firmware_with_the_pasted_lines_goes_where_it_says(
         assert down == pytest.approx(endstops(firmware, truth) - carriages(truth, point), abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_wrong_height_does_not_hide_a_wrong_radius(tmp_path: Path) -> None:
     """Far from the answer, what a parameter would explain looks like noise."""
     path, inside = tmp_path / "probed.csv", 0

@@ -132,6 +132,7 @@ def test_who_fell_through_a_singularity_is_not_moved(fall: Callable[[SimulatedMa
         assert np.abs(displacement_between(machine.pose, robot.kinematics.home)).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_who_was_stretched_through_a_singularity_of_type_1_is_to_be_led_by_hand() -> None:
     with Robot.simulated("quattro", False, Setup(rate=RATE)) as robot:
         machine = fallen(robot, loaded(500.0))

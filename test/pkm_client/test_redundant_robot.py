@@ -71,6 +71,7 @@ def test_the_platform_moves_and_redundant_joints_stay(case: str) -> None:
         assert np.abs(joints[k.engine.redundant_column] - at_home).max() < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.by_day(COMPUTED_TORQUE)
 @pytest.mark.parametrize(("law", "close"), [(COMPUTED_TORQUE, 5e-4), (PD_GRAVITY, 1e-2), (POSITION, 1e-9)])
 def test_a_rail_carries_a_delta_far_beyond_its_reach(law: str, close: float) -> None:
@@ -165,6 +166,7 @@ def test_redundant_joints_of_all_kinds_move_while_the_platform_stands(text: str,
         assert np.abs(placed(robot, np.array(k.home)) - list(expected.values())).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_what_follows_goes_on_from_where_it_was_commanded_to() -> None:
     mechanism = following(on_a_rail("delta"), rail="0.6 0.8 0")
     with Robot.simulated(mechanism, False, Setup(rate=500.0)) as robot:
@@ -178,6 +180,7 @@ def test_what_follows_goes_on_from_where_it_was_commanded_to() -> None:
         assert abs(robot.state.positions["rail"] - gone - 0.1) < 5e-4
 
 
+@pytest.mark.slow
 def test_a_paused_motion_of_a_rail_goes_on_after_a_jog() -> None:
     with Robot.simulated(load_mechanism(on_a_rail("delta")), False, Setup(rate=500.0)) as robot:
         goal = shifted(robot.kinematics.home, 0.5 * ALONG)
@@ -255,6 +258,7 @@ def test_what_cannot_be_commanded_is_refused_by_name() -> None:
         robot.move_to(robot.kinematics.home, redundant={"rail": 0.1})
 
 
+@pytest.mark.slow
 def test_columns_of_motion_files(tmp_path: Path) -> None:
     file = tmp_path / "rail.csv"
     file.write_text(
@@ -364,6 +368,7 @@ def test_a_report_of_a_commanded_rail_has_the_margins_of_where_it_was(tmp_path: 
     assert np.ptp(margins.stop) < 1e-2
 
 
+@pytest.mark.slow
 def test_a_rail_is_commanded_over_ros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By a command, a motion file and a call; the joint states have it, and what says nothing of it leaves it there."""
     with running_nodes("rail", on_a_rail("delta")), Robot.connect("rail", timeout=120.0) as robot:

@@ -347,6 +347,7 @@ def test_in_real_time_a_second_takes_a_second() -> None:
         assert time.monotonic() - began > 0.45
 
 
+@pytest.mark.slow
 def test_as_fast_as_it_can_it_is_faster_than_the_clock() -> None:
     with Robot.simulated("delta", False, Setup(rate=RATE, natural_frequency=FREQUENCY)) as robot:
         began = time.monotonic()
@@ -383,6 +384,7 @@ def test_a_description_that_cannot_be_used_is_told() -> None:
         Robot.connect("misled", timeout=2.0)
 
 
+@pytest.mark.slow
 def test_a_description_that_cannot_be_used_misleads_nobody() -> None:
     """Whichever of the two comes first."""
     with described("two_texts", "<robot"), running_nodes("two_texts"), described("two_texts", "<robot/>"):

@@ -59,6 +59,7 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert said(capsys, name, "follow", "circle").startswith("done; at most")
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_says_what_the_robot_does(capsys: pytest.CaptureFixture[str], name: str) -> None:
     said(capsys, name, "move", "0", "0", "-0.85")
     words = [sys.executable, "-m", "pkm_bringup.cli", "move", "0.05", "0", "-0.85", "--speed", "0.002"]

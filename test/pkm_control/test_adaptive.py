@@ -86,6 +86,7 @@ def test_error_shrinks_while_the_payload_is_learned(kinematics, smooth, limits) 
     assert not law.saturations.any()
 
 
+@pytest.mark.slow
 def test_without_adaptation_the_error_stays(kinematics, smooth, limits) -> None:
     law = Adaptive(smooth, limits, 60.0, adapt=("platform.m",), adaptation_time=1e9)
     errors = run(kinematics, smooth, limits, law, 3 * PERIOD)
@@ -95,6 +96,7 @@ def test_without_adaptation_the_error_stays(kinematics, smooth, limits) -> None:
     assert rms(errors[-n:]) < rms(lagging[-n:])
 
 
+@pytest.mark.slow
 def test_all_base_parameters_can_be_learned_at_once(kinematics, limits) -> None:
     """Friction included; what one repeated motion does not show stays as it is, and the error still shrinks."""
     dynamics = Dynamics(kinematics)

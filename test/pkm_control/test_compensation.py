@@ -101,6 +101,7 @@ def test_the_elastic_platform_is_where_it_was_asked(name: str, drives: float, tm
         assert off[1] < 0.02 * off[0]
 
 
+@pytest.mark.slow
 def test_a_box_is_interpolated_and_outside_nothing_is_known(tmp_path: Path) -> None:
     analysis = Analysis(load_mechanism("delta"), stiffness=2e5)
     file, ranges = tmp_path / "box.json", {"x": (-0.2, 0.2), "y": (-0.2, 0.2), "z": (-1.0, -0.8)}
@@ -187,6 +188,7 @@ class Loop:
         self.run(1.3)
 
 
+@pytest.mark.slow
 @pytest.mark.by_day("position")
 @pytest.mark.parametrize(("law", "left"), [("position", 0.3), ("computed_torque", 0.15)])
 def test_drives_that_give_way_are_led_ahead(law: str, left: float) -> None:
@@ -326,6 +328,7 @@ def test_a_payload_is_compensated_without_a_jump() -> None:
     assert first < 2.0 * PERIOD / SETTLES * whole
 
 
+@pytest.mark.slow
 def test_a_table_leaves_out_poses_beyond_the_joints_ranges(tmp_path: Path) -> None:
     """What the controller would refuse is not written."""
     analysis, file = Analysis(load_mechanism("tripod_3prs"), stiffness=1e6), tmp_path / "table.json"
@@ -405,6 +408,7 @@ def test_files_that_make_no_sense(change: dict[str, object] | list[int] | None, 
         read_compliance(str(tmp_path / "none.json"), k)
 
 
+@pytest.mark.slow
 def test_a_platform_whose_directions_turn_is_led_along_a_motion() -> None:
     """The machine with drives that give way, led and not, against one with rigid drives."""
     places = []

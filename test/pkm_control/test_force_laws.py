@@ -166,6 +166,7 @@ def assert_calms_down(run: Run) -> None:
     assert np.ptp(run.forces[-100:]) < 0.02 * run.forces[-1]
 
 
+@pytest.mark.slow
 def test_holds_ten_newton_while_it_slides(of_gallery) -> None:
     def sliding(bench: Bench):
         along = np.eye(6)[0]

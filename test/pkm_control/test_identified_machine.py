@@ -24,6 +24,7 @@ DT = 1e-3
 EFFORT_NOISE = 0.25  # N m
 
 
+@pytest.mark.slow
 def test_the_hidden_payload_of_the_simulated_machine_is_found(
     kinematics, dynamics, limits, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

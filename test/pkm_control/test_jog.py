@@ -31,7 +31,7 @@ def delta(steered):
     return steered("delta")
 
 
-@pytest.mark.by_day("five_bar", "cable_8", "quattro", "tripod_3prs")
+@pytest.mark.by_day("cable_8", "tripod_3prs")
 def test_a_reckless_hand_stays_inside(robot) -> None:
     random = np.random.default_rng(4)
     robot.run(2 * PERIOD)
@@ -101,6 +101,7 @@ def test_a_pose_outside_is_approached(delta) -> None:
     delta.assert_well()
 
 
+@pytest.mark.slow
 def test_a_pose_far_away_is_approached_to_the_border(delta) -> None:
     delta.run(2 * PERIOD)
     goal = delta.offset(0.0, 3.0, 0.1)

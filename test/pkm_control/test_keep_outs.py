@@ -90,6 +90,7 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_goals_and_jogs_stay_away_and_say_from_what(tmp_path: Path) -> None:
     path = written(tmp_path, TEXT)
     space = read_keep_outs(path)

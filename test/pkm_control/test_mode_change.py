@@ -78,6 +78,7 @@ def test_a_five_bar_changes_its_mode_moves_in_it_and_comes_back(steered, label: 
     followed(robot, 0.03, 0.02, 0.0, 0.0, 0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_planar_3rrr_changes_its_mode_where_it_can(steered) -> None:
     robot = steered("planar_3rrr")
     robot.run(2 * PERIOD)
@@ -87,6 +88,7 @@ def test_a_planar_3rrr_changes_its_mode_where_it_can(steered) -> None:
     changed_to(robot, "+++")
 
 
+@pytest.mark.slow
 def test_a_hexaglide_changes_two_limbs_at_once(steered) -> None:
     robot = steered("hexaglide")
     robot.run(2 * PERIOD)
@@ -115,6 +117,7 @@ def test_whoever_tracks_the_readings_follows_and_names_the_modes(steered) -> Non
     assert sum(a != b for a, b in itertools.pairwise(modes)) == 1
 
 
+@pytest.mark.slow
 def test_a_stop_holds_it_on_the_way_and_it_goes_on_or_back(steered) -> None:
     robot = steered("five_bar")
     robot.run(2 * PERIOD)
@@ -144,6 +147,7 @@ def test_a_stop_holds_it_on_the_way_and_it_goes_on_or_back(steered) -> None:
     followed(robot, 0.03, 0.02, 0.0, 0.0, 0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_robot_that_strays_is_held_and_comes_back_to_its_way(steered) -> None:
     robot = steered("five_bar")
     robot.run(2 * PERIOD)
@@ -166,6 +170,7 @@ def test_a_robot_that_strays_is_held_and_comes_back_to_its_way(steered) -> None:
     assert np.abs(displacement_between(machine.pose, np.array(robot.kinematics.home))).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_silent_readings_halt_it_under_its_weight(steered) -> None:
     robot = steered("planar_3rrr")
     robot.run(2 * PERIOD)

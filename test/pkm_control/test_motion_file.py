@@ -237,6 +237,7 @@ COLUMNS = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.text(max_size=300))
 @example("# limit linear_jerk: 1e400 m/s^3")

@@ -151,6 +151,7 @@ def test_bodies_of_other_formats_are_counted_before_a_tree_is_made(
         plus_text(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>")
 
 
+@pytest.mark.slow
 def test_a_chain_of_as_many_links_as_are_allowed_is_answered_soon() -> None:
     count = 499
     text = "<robot><pkm base_link='l0' platform_link='l250'/>"

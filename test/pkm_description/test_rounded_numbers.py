@@ -43,6 +43,7 @@ def test_rounded_loops_close_where_the_platform_goes(digits: int, most: float) -
         assert found.actuated == pytest.approx(exact.actuated, abs=20 * most)
 
 
+@pytest.mark.slow
 def test_a_gap_that_digits_do_not_explain_is_told() -> None:
     text = _rounded(17)
     place = re.search(r'<site name="limb1_a_ball[^>]* pos="(\S+)', text)

@@ -79,7 +79,7 @@ def passes(robot: str, folder: Path, compiler: str, options: list[str], single: 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.by_day("quattro", "tripod_3prs")
+@pytest.mark.by_day("tripod_3prs")
 @needs_compiler
 @pytest.mark.parametrize(
     ("compiler", "options"),
@@ -311,6 +311,7 @@ def test_floats_of_every_robot(robot_name: str, compiler: str, tmp_path: Path) -
     passes(robot_name, tmp_path, compiler, ["-O1"], single=True)
 
 
+@pytest.mark.slow
 @pytest.mark.by_day("quattro")
 @needs_compiler
 @pytest.mark.parametrize("name", ["wrist_3ruu", "quattro"])
@@ -489,6 +490,7 @@ def test_bases_of_a_space_that_turns_may_turn_over(library: Callable[[str], Libr
         assert in_c.call("forward", drives[k], near[k], there) == 0
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_steps_that_are_nearly_straight_go_on_the_pose_alone(tmp_path: Path) -> None:
     """Also longer ones than a tenth of the characteristic length, which needs no way on all joints."""
@@ -507,6 +509,7 @@ def test_steps_that_are_nearly_straight_go_on_the_pose_alone(tmp_path: Path) -> 
     np.testing.assert_allclose(there, expected, rtol=0.0, atol=1e-10)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_no_answer_where_constraints_are_nearly_dependent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the bound just below what it is at home, as these are far from dependent in all of the workspace."""
@@ -582,6 +585,7 @@ inline void delay(int) {}
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_arduino(tmp_path: Path) -> None:
     """The library is built as Arduino's tools do, with a stand-in for the board, and its sketch runs."""

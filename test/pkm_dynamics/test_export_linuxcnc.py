@@ -63,7 +63,7 @@ def compiled_by_stand_ins(files: CFiles, folder: Path) -> Path:
 needs_halcompile = pytest.mark.skipif(not shutil.which("halcompile"), reason="no halcompile (linuxcnc-uspace-dev)")
 
 
-@pytest.mark.by_day("hexa", "delta")
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize(
     ("robot", "compiler"),
     [
@@ -122,6 +122,7 @@ def test_what_the_ini_file_has() -> None:
     np.testing.assert_allclose(float(ini["AXIS_Z"]["max_velocity"]), fastest, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_what_linuxcnc_cannot_have_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dynamics = Dynamics(load_mechanism("five_bar"))
     with pytest.raises(ExportError, match=r"five_bar.*--scalar"):

@@ -209,7 +209,7 @@ def test_modes_at_home_are_those_listed(of_gallery, name: str, every: bool) -> N
     assert not apart or np.nanmin(apart) > 1e-6  # no two modes are one configuration
 
 
-@pytest.mark.by_day("five_bar", "cable_8", "quattro", "tripod_3prs")
+@pytest.mark.by_day("five_bar", "tripod_3prs")
 @pytest.mark.parametrize("every", PRODUCT)
 @pytest.mark.parametrize("name", robot_names())
 def test_lean_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, every: bool) -> None:

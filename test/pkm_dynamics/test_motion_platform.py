@@ -102,6 +102,7 @@ def seat_of(machine: Machine, poses: Array) -> tuple[Array, Rotation]:
     return poses[:, :3] + attitude.apply(machine.seat) - machine.kinematics.home[:3] - machine.seat, attitude
 
 
+@pytest.mark.slow
 @pytest.mark.by_day(0)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_seat_feels_what_python_computes_of_the_counts(machine: Machine, axis: int) -> None:

@@ -128,6 +128,7 @@ def linkage():
     return Kinematics(load_mechanism(four_bar(LENGTHS, base, bodies, start, gravity="0 -9.81 0")))
 
 
+@pytest.mark.slow
 @pytest.mark.by_day("task")
 @pytest.mark.parametrize("form", ["task", "joint"])
 def test_constraints_stay_closed_and_work_is_energy(linkage, form):

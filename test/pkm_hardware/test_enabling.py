@@ -59,6 +59,7 @@ def dynamixels(tmp_path: Path) -> Iterator[DynamixelBench]:
         yield made
 
 
+@pytest.mark.by_day(True)
 @pytest.mark.parametrize("again", [False, True], ids=["first", "after an emergency stop"])
 @pytest.mark.parametrize("delay", [pytest.param(0.008, marks=pytest.mark.slow), 0.016])
 def test_drives_that_answer_late_stay_on(dynamixels: DynamixelBench, delay: float, again: bool) -> None:

@@ -113,6 +113,7 @@ def test_servo_setup_finds_channels_signs_and_offsets(tmp_path: Path, monkeypatc
     assert [one["offset"] for one in found.values()] == pytest.approx(np.radians([3, 0, -2, 0, 0, 0]), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_servo_setup_begins_with_a_file_and_refuses_to_overwrite_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -336,6 +336,7 @@ def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_
             assert play.exitcode == -signal.SIGKILL
 
 
+@pytest.mark.by_day(signal.SIGSTOP)
 @pytest.mark.parametrize(
     ("number", "how"), [(signal.SIGKILL, "ended (SIGKILL)"), (signal.SIGSTOP, "stood still for 3 s")]
 )
@@ -355,6 +356,7 @@ def test_pkm_play_does_not_go_on_unwatched(number: signal.Signals, how: str, tmp
     assert "Traceback" not in text
 
 
+@pytest.mark.slow
 def test_the_last_line_of_pkm_play_says_that_a_drive_is_on(tmp_path: Path) -> None:
     """A drive that says nothing any more, in the middle of the motion: why it ended, and in the end what is to do."""
     with BENCHES["dynamixel"](tmp_path) as bench:

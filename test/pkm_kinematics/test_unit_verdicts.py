@@ -50,6 +50,7 @@ def test_degrees_in_a_property_that_expressions_use(tmp_path: Path) -> None:
     assert "${radians(20)}" in verdict.remedy
 
 
+@pytest.mark.slow
 def test_both_ends_of_a_range(tmp_path: Path) -> None:
     found = of_numbers(
         written(
@@ -63,6 +64,7 @@ def test_both_ends_of_a_range(tmp_path: Path) -> None:
     assert all("(and 5 more alike)" in verdict.meaning for verdict in found)
 
 
+@pytest.mark.slow
 def test_a_rod_in_millimetres_is_no_architecture_singularity(tmp_path: Path) -> None:
     path = written(tmp_path, "hobby_hexapod", ('name="rod_length" value="0.130"', 'name="rod_length" value="130"'))
     report = examine(str(path), modes=False)
@@ -170,6 +172,7 @@ def test_numbers_of_a_source() -> None:
     assert turned(text, found[:2], 0.001).splitlines()[1] == '<xacro:property name="a" value="${-0.0125 + b2 * 0.03}"/>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("robot", "old", "new", "number"),
     [

@@ -103,6 +103,7 @@ def test_an_error_in_a_chunk_is_the_error_of_the_sweep(cluster: Sweeps) -> None:
         list(cluster.map(fails, range(6)))
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed_is_one_error_without_tracebacks() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -87,6 +87,7 @@ def test_kernels_are_kept_beside_their_sources(kept: Path) -> None:
     assert call(kept) == (2, 0, kept / "__pycache__", [])
 
 
+@pytest.mark.slow
 def test_an_index_that_names_a_type_of_an_older_version_is_made_anew(kept: Path) -> None:
     old = kept / "old_version.py"
     old.write_text("class Type:\n    pass\n")
@@ -174,6 +175,7 @@ def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes(tmp_path: Pat
     assert call(tmp_path)[:2] == (2, 0)
 
 
+@pytest.mark.slow
 def test_what_is_edited_while_a_process_runs_is_compiled_for_that_process_alone(kept: Path) -> None:
     edit = (
         "import pathlib, kernel, time; time.sleep(0.02); f = pathlib.Path(kernel.__file__); f.write_text(f.read_text())"
@@ -208,6 +210,7 @@ print(*(sum(kernel.stats.cache_hits.values()) for kernel in (twice, four_times, 
 """
 
 
+@pytest.mark.slow
 def test_a_loaded_kernel_is_linked_into_others_and_loads_beside_those_that_count_references(kept: Path) -> None:
     (kept / "linked.py").write_text(LINKED)
     clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
@@ -239,6 +242,7 @@ print(caller(2.0) == long.py_func(2.0) + 1.0, *(sum(kernel.stats.cache_hits.valu
 """
 
 
+@pytest.mark.slow
 def test_a_long_kernel_is_not_compiled_again_into_those_that_call_it(tmp_path: Path) -> None:
     """It comes with them from the cache; where it was compiled anew, under another name, they are, too."""
     steps = "\n".join(f"    x = sqrt(x + {k}.0)" for k in range(200))
@@ -266,6 +270,7 @@ def test_a_long_kernel_is_not_compiled_again_into_those_that_call_it(tmp_path: P
     assert run() == ("True 1 1", "")
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_written_a_temporary_folder_keeps_them_and_a_line_says_so(tmp_path, closed) -> None:
     place = tmp_path / "temporary" / f"pkm_kernels_{os.getuid()}"
     for hits in (0, 2):
@@ -277,6 +282,7 @@ def test_where_nothing_can_be_written_a_temporary_folder_keeps_them_and_a_line_s
     assert place.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path, closed: dict[str, str]) -> None:
     place = tmp_path / "temporary" / f"pkm_kernels_{os.getuid()}"
     place.mkdir()

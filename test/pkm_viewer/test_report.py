@@ -377,6 +377,7 @@ def test_words_do_not_lie_on_the_lines_of_limits() -> None:
         assert box.x1 <= use.get_window_extent().x1 + 1.0
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_drawn_leaves_the_table(tmp_path: Path) -> None:
     recording = made_up()
     (tmp_path / "made_up_sway.pdf").mkdir()
@@ -397,6 +398,7 @@ def test_a_full_disk_is_said(kind: str, what: str, tmp_path: Path, capfd: pytest
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_drawing_takes_no_memory_of_who_reports() -> None:
     program = """
 import sys, tempfile
@@ -420,6 +422,7 @@ print([name for name in sys.modules if name.startswith("matplotlib")])
     assert done.stdout.endswith("[]\n")
 
 
+@pytest.mark.slow
 def test_nothing_is_drawn_with_before_there_is_a_report() -> None:
     program = "import sys, pkm_bringup.simulated_job; print([n for n in sys.modules if n.startswith('matplotlib')])"
     program += "; import pkm_viewer.report.page; print('matplotlib.pyplot' in sys.modules)"

@@ -93,6 +93,7 @@ def test_the_panels_of_the_page_show_texts_alone() -> None:
         viewer.close()
 
 
+@pytest.mark.slow
 def test_the_page_of_a_report_shows_texts_alone(tmp_path: Path) -> None:
     recording = made_up()
     limits = replace(recording.limits, names=tuple(f"{name}{STRANGE}" for name in recording.limits.names))

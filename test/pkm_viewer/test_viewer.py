@@ -135,6 +135,7 @@ def test_the_process_serves_and_ends(mechanism, kinematics) -> None:
     assert not viewer.alive
 
 
+@pytest.mark.slow
 def test_a_page_that_does_not_come_says_why(mechanism, kinematics, monkeypatch) -> None:
     names = tuple(kinematics.joint_names)
     joints = np.array(kinematics.home_joints)

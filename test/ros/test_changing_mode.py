@@ -36,6 +36,7 @@ def change(robot: Robot, label: str) -> Any:
     return robot.graph.call(ChangeWorkingMode, topics.CHANGE_WORKING_MODE, request)
 
 
+@pytest.mark.slow
 def test_it_changes_moves_in_the_new_mode_and_comes_back(robot: Robot) -> None:
     platform: list[PlatformState] = robot.graph.listen(PlatformState, topics.PLATFORM_STATE)
     efforts: list[JointState] = robot.graph.listen(JointState, topics.REFERENCE_EFFORTS)

@@ -218,6 +218,7 @@ def loops_run(run: Run) -> None:
         run.graph.wait(lambda heard=heard: len(heard) > 50, _PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_huge_description_is_refused_and_not_kept(robot: Run) -> None:
     nodes = {name: process for name, process in robot.nodes().items() if name != "description"}
     before = {name: memory(process) for name, process in nodes.items()}
@@ -257,6 +258,7 @@ def test_the_robot_still_moves_after_all_that(robot: Run) -> None:
         raise AssertionError(answers[-1]) from error
 
 
+@pytest.mark.slow
 def test_a_description_that_is_none_before_the_right_one_ends_nothing(shared_graph: Graph) -> None:
     graph = Graph(f"{shared_graph.namespace}_late")
     try:

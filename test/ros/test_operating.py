@@ -63,6 +63,7 @@ def test_a_curve_that_throws_the_robot_is_refused_with_its_time(robot: Robot) ->
     assert robot.states[-1].mode == Mode.HOLDING
 
 
+@pytest.mark.slow
 def test_too_many_points_and_a_burst_of_goals_are_answered_soon(robot: Robot) -> None:
     goal = robot.way(robot.offset(0.01))
     point = PlatformTrajectoryPoint(pose=messages.to_pose(robot.offset()))
@@ -219,6 +220,7 @@ def test_another_working_mode_is_refused_with_the_reason(robot: Robot) -> None:
     assert robot.states[-1].mode == Mode.HOLDING
 
 
+@pytest.mark.slow
 def test_a_joystick_moves_the_platform_while_its_button_is_held(robot: Robot) -> None:
     robot.graph.start(JoystickNode, silence=0.3)
     stick = robot.graph.client.create_publisher(Joy, topics.JOY, topics.EVENTS)

@@ -37,6 +37,7 @@ from pkm_control.ros.motion_messages import points_of
 from pkm_viewer.operations import Motion
 
 
+@pytest.mark.slow
 def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:
     kinematics = Kinematics(load_mechanism("delta"))
     graph.describe(kinematics.mechanism.urdf)

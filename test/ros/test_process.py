@@ -75,6 +75,7 @@ def test_a_node_that_is_still_being_made_ends_in_order() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_later_signal_does_not_interrupt_the_end() -> None:
     """Drives are turned off there."""
     code = NODE.replace('print("destroyed", flush=True)', 'time.sleep(2.5); print("destroyed", flush=True)')
@@ -88,6 +89,7 @@ def test_a_later_signal_does_not_interrupt_the_end() -> None:
     assert (out, process.returncode) == ("destroyed\n", 0)
 
 
+@pytest.mark.slow
 def test_an_end_that_hangs_shows_where_and_exits() -> None:
     """In a call that no signal reaches, as a compiled loop or a lock of the middleware is."""
     hanging = "import threading\nfrom pkm_description.ros import process\nprocess._LAST_RESORT = 2.0\n"
@@ -127,6 +129,7 @@ late = Late()
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_long_callback_is_interrupted_a_while_after_the_first_signal() -> None:
     """A node that compiles kernels does not keep a launch from its end."""
     process = started("[time.sleep(0.01) for _ in range(6000)]")
@@ -150,6 +153,7 @@ def test_remaining_work_is_waited_for_and_only_that(unfinished: bool) -> None:
     assert (out, process.returncode) == ("done\n" * unfinished + "report\ndestroyed\n", 0)
 
 
+@pytest.mark.slow
 def test_a_node_that_was_made_ends_though_the_next_one_is_interrupted() -> None:
     code = NODE.format(work="pass").replace("run_node(Busy)", "run_nodes(make)").replace("run_node\n", "run_nodes\n")
     code = code.replace("raise SystemExit", "def make():\n    yield Busy()\n    time.sleep(60)\n\nraise SystemExit")

@@ -63,6 +63,7 @@ def test_a_motion_is_judged_and_drives_are_chosen(tmp_path: Path, capsys: pytest
     assert (numbers["motion"], numbers["cycles_per_minute"]) == ("circle", pytest.approx(30.0))
 
 
+@pytest.mark.slow
 def test_cycles_per_minute_leave_the_rest_to_rest(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["five_bar", "predict", "circle", "--payload", "1", "--continuous", "60", "--json"]
     duties = []
@@ -96,6 +97,7 @@ def test_times_of_the_file_are_kept_whatever_they_break(
     np.testing.assert_allclose(steps, between, atol=0.02 * np.abs(motion.twists[:, 0]).max())
 
 
+@pytest.mark.slow
 def test_a_payload_of_the_file_is_one_that_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = ((0.0, 0), (0.5, 40), (1.0, 0))
     file, efforts = tmp_path / "way.csv", []

@@ -21,6 +21,7 @@ def analysis(name: str) -> Analysis:
     return Analysis(load_mechanism(name))
 
 
+@pytest.mark.slow
 def test_type_2_of_six_legs_is_a_cubic_surface_where_lines_depend() -> None:
     # At a constant orientation the determinant of the legs' lines, times the lengths, is a cubic in the position
     # (Mayer St-Onge and Gosselin, "Singularity analysis and representation of the general Gough-Stewart platform",
@@ -76,6 +77,7 @@ def test_what_has_no_surfaces_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
         read_layer(tmp_path / "x.glb")
 
 
+@pytest.mark.slow
 def test_where_there_is_none_the_reason_is_told() -> None:
     ranges = {"x": (-0.2, 0.2), "y": (-0.2, 0.2), "z": (1.1, 1.3)}
     found = Analysis(load_mechanism("griffis_duffy")).loci(ranges, resolution=5)

@@ -121,6 +121,7 @@ def test_regions_of_a_five_bar_are_those_of_its_own_count() -> None:
     np.testing.assert_allclose(sorted(ours), sorted(sizes), rtol=0.03)
 
 
+@pytest.mark.slow
 def test_working_modes_touch_where_a_limb_is_stretched() -> None:
     found = analysis("five_bar").regions(modes=[0, 1, 3], resolution=101)
     k = analysis("five_bar").robot.kinematics

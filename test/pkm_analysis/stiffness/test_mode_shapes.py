@@ -94,6 +94,7 @@ def test_a_shape_needs_as_much_energy_to_bend_as_it_has_in_motion(modes: ModeSha
         assert bent == pytest.approx(shape, abs=1e-6 * np.abs(shape).max())
 
 
+@pytest.mark.slow
 def test_the_command_writes_picture_page_and_layer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
     for file in ("modes.png", "modes.glb"):

@@ -285,6 +285,7 @@ def test_a_slow_requirement_is_asked_only_where_the_others_hold(
         assert ((codes >= firsts[k]) & (codes < firsts[k] + 1)).any()
 
 
+@pytest.mark.slow
 def test_a_workspace_with_a_stiffness_asks_for_few_poses(delta: Analysis) -> None:
     found = delta.workspace(requirements=["stiffness:z > 2 N/um"], resolution=11, tolerance=0.02)
     assert any("stiffness:z" in stop.text for stop, _ in found.stopped_by)

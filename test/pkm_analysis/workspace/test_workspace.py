@@ -217,6 +217,7 @@ def test_a_robot_singular_everywhere_has_no_place_away_from_singularities() -> N
         analysis("griffis_duffy").workspace(requirements=["type2 > 0.01"])
 
 
+@pytest.mark.slow
 def test_an_angle_that_closes_on_itself_has_no_border_there() -> None:
     a = Analysis(load_mechanism("planar_3rrr"))
     found = a.workspace(vary=["x", "y", "yaw"], resolution=15)

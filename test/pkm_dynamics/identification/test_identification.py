@@ -210,6 +210,7 @@ def test_pseudo_inertia_of_a_point_and_of_a_rod():
     assert np.abs(pseudo_inertia(ten) - np.outer(v, v)).max() < 1e-15
 
 
+@pytest.mark.slow
 def test_command_writes_a_file_that_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     case = delta()
     names = case.dynamics.kinematics.actuated_names

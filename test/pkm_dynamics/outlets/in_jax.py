@@ -109,6 +109,7 @@ def test_second_derivatives(name: str) -> None:
     np.testing.assert_allclose(hessian, hessian.T, rtol=0.0, atol=1e-10 * np.abs(hessian).max())
 
 
+@pytest.mark.slow
 @pytest.mark.by_day("planar_redundant")
 @pytest.mark.parametrize("name", ["planar_redundant", "quattro"])
 def test_the_forward_kinematics_undoes_the_inverse(name: str) -> None:
@@ -171,6 +172,7 @@ def test_second_derivatives_where_the_motion_space_turns() -> None:
     np.testing.assert_allclose(hessian, quotient, rtol=0.0, atol=1e-6 * np.abs(quotient).max())
 
 
+@pytest.mark.slow
 def test_compiled_and_vectorised() -> None:
     dynamics, found = robot("delta")
     poses = jnp.stack([beside_home(dynamics, part) for part in np.linspace(0.0, 0.1, 11)])

@@ -117,6 +117,7 @@ def test_multistart_finds_what_the_sextic_finds(seed: int) -> None:
     assert np.array_equal(multistart(system).solutions, modes.solutions)  # deterministic
 
 
+@pytest.mark.slow
 def test_continuation_finds_the_other_modes_from_one() -> None:
     """A Gough-Stewart platform in quaternions: every mode twice, once per sign."""
     rng = np.random.default_rng(1)

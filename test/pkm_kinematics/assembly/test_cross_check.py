@@ -85,6 +85,7 @@ def test_what_was_missed_is_added() -> None:
     assert (checked.checks, checked.met, checked.missing) == (40, 40, 0.0)
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_estimated() -> None:
     """Of 4,000 modes no check can find all: it says about how many there are."""
     system = roots_of(4000)
@@ -111,6 +112,7 @@ def test_six_offset_legs_say_how_many_modes_are_missing() -> None:
     assert 0.5 < np.mean(apart < 1e-6) < 1.0
 
 
+@pytest.mark.slow
 def test_a_pose_that_limbs_reach_in_several_ways_is_one_mode() -> None:
     """At home the limbs of an omni-wrist close in five ways, in two poses; one of the ways home is singular.
 

@@ -150,6 +150,7 @@ def rank(A: Array) -> int:
     return int(np.linalg.matrix_rank(scaled, tol=1e-8 * np.sqrt(len(scaled))))
 
 
+@pytest.mark.slow
 def test_a_double_ball_bar_in_place_of_the_external_measurement_leaves_a_6_sps_44() -> None:
     """Fassi, Legnani and others (2005): 12 less as no frame is given, 8 more of the bar, here a seventh leg."""
     built = inclined("gough_stewart_7")

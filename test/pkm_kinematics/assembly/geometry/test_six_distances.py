@@ -234,6 +234,7 @@ def griffis_duffy() -> tuple[Array, Array]:
     return hexagon, 0.6 * np.roll(hexagon, 1, axis=0)
 
 
+@pytest.mark.slow
 def test_self_motion_is_reported_as_such() -> None:
     base, platform = griffis_duffy()
     rng = np.random.default_rng(8)
