@@ -35,7 +35,7 @@ from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 Table = dict[str, list[Number]]  # rates of a joint by name, per rate of each input
-CHORDS = 1  # further steps with the derivatives of the second, for many states at once
+CHORDS = 1  # further steps with the derivatives of the last: each divides the error by that before these
 FARTHEST = 1e6  # rad: angles beyond have no digits left to close a loop with
 # Pi in three parts, the first two so short that whole multiples up to FARTHEST are exact.
 _PI = (3.1415926534682512, 1.215420100718692e-10, 5.825464112186712e-20)
@@ -355,7 +355,7 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
     names = tuple(name for block in blocks for name in block.joints)
     n, m = len(system.inputs), len(outputs)
     r = Recorder(system, np.sin(1.0 + np.arange(n)), names)
-    last = r.steps(blocks)
+    last = extreme("worse", 0.0, *(r.step(block, CHORDS) for block in blocks))
     K = r.rates(blocks)
     units = [[r.unit(a) / r.unit(k) for k in system.inputs] for a in outputs]
     J = np.array([K[a] for a in outputs], dtype=object) * np.array(units, dtype=object)
