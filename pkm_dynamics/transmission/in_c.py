@@ -68,7 +68,8 @@ static inline double larger(double a, double b) {{ return a > b ? a : b; }}
 static inline double smaller(double a, double b) {{ return a < b ? a : b; }}
 static inline double worse(double a, double b) {{ return a != a || b <= a ? a : b; }}
 
-/* Two of Newton's steps of each part of the linkage, by the derivatives of the first, then positions, rates, efforts. 1: it has no derivative here. */
+/* Two of Newton's steps of each part of the linkage, by the derivatives of the first; then positions, rates, efforts.
+   1: it has no derivative here. */
 static int lead(const double joint[N], const double was[S], const double effort[N], double out[S + 2 + 2 * M])
 {{
     (void)larger;
