@@ -235,6 +235,9 @@ class TransmissionRange(Plottable):
     def _why(self, lost: Array) -> str:
         """What ends the way from home to a position: a fold, told by the margin where the last solution is, or not."""
         t = self.transmission
+        if t.linkage.folded:
+            home = self._place(t.home)
+            return f"home, {home}, is a fold, from where it goes on in several ways; give another, in MJCF a <key>"
         s, reached, left = t.at(t.home), 0.0, 1.0
         for _ in range(TO_FOLD):
             left *= 0.5

@@ -62,9 +62,9 @@ class LinkageStates:
         self._fitted: tuple[Any, Any] = None, None  # the last ends of inputs, and what `fit` found
 
     def fit(self, ends: Array) -> tuple[Any, Any, Any]:
-        """Where Newton's method starts for inputs within ends (n, 2): their middles, halves of their widths, coefficients.
+        """Where Newton's method starts for inputs within ends (n, 2): middles, halves of widths, coefficients.
 
-        Raises `UsageError` where loops that agree at home contradict each other there.
+        Raises `UsageError` where loops that agree at home contradict each other there, or home is a fold.
         """
         if self._cupy is not None:
             middle, half, coefficients = map(self._cupy.asarray, self._beside.fit(ends))
@@ -77,6 +77,9 @@ class LinkageStates:
         q = np.random.default_rng(0).uniform(low, high, (len(ends), SAMPLES * len(self._terms)))
         solved = self.linkage.at(q.T)
         closed = solved.status == Status.CONVERGED
+        if self.linkage.folded:
+            problem, remedy = "it is a fold, from where they go on in several ways", "give another, in MJCF a <key>"
+            raise UsageError(f"home of {', '.join(self.linkage.inputs)}", problem, remedy)
         if (gap := solved.gap.max(where=closed, initial=0.0)) > CONTRADICT:
             problem = f"loops of {', '.join(self.linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
             raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")

@@ -31,10 +31,10 @@ ROUNDS = 16  # for each piece of such a way, and as many for its end
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """A linkage at n states: positions [m, rad] of all joints (n, names), and what follows.
+    """A linkage at n states: positions `q` [m, rad] of all joints (n, names), and what follows.
 
-    `K` (n, names, inputs) has rates per rate of each input, `changes` their rates (None where no speeds were given).
-    `margin` (n,) is 1 at best, and passes through zero where the linkage folds; `gap` (n,) [m] is what stays open.
+    `K` (n, names, inputs) has rates per rate of each input, `changes` their rates, None where no speeds were given.
+    `margin` (n,): 1 at best, through zero where it folds; `gap` (n,) [m]: what stays open.
     """
 
     q: Array
@@ -57,6 +57,11 @@ class Linkage:
         self._units = np.array([self.system.length if self.system.slides(n) else 1.0 for n in self.inputs])
 
     @cached_property
+    def folded(self) -> bool:
+        """Whether it is singular at home, from where it can go on in several ways: answers are not to be had then."""
+        return bool(self.at(self.home[None, : len(self.inputs)]).status[0] != Status.CONVERGED)
+
+    @cached_property
     def _solve(self) -> VectorCode:
         return VectorCode(record_solve(self.system))
 
@@ -71,9 +76,8 @@ class Linkage:
     def at(self, q: Array, speeds: Array | None = None, *, near: Array | None = None, to_folds: bool = True) -> Solved:
         """Solve for positions (n, inputs) and, for `changes`, speeds (n, inputs) of the inputs.
 
-        Each row is led to from home, or from the joints `near` (names,), straight in the inputs: the branch of home is
-        kept, and a way over a fold is not gone; unless `to_folds` nor is one that needs steps below `STRIDE` / `FINER`.
-        Inputs farther than `FARTHEST` from there are refused (INVALID_INPUT).
+        Each row is led to from home, or from the joints `near` (names,), straight in the inputs, over no fold; unless
+        `to_folds` in no step below `STRIDE` / `FINER`. Inputs farther than `FARTHEST` are refused (INVALID_INPUT).
         """
         m, n = len(self.inputs), len(q)
         if not self.system.dependent:  # joints without a linkage

@@ -235,10 +235,7 @@ class Recorder:
 
 
 def cosine_and_sine(angle: Number) -> tuple[Number, Number]:
-    """Of an angle [rad] below `FARTHEST`, to 4e-16, in operations that are the same for all angles.
-
-    Recorded, they serve a whole vector register.
-    """
+    """Of an angle [rad] below `FARTHEST`, to 4e-16, in operations that are the same for all, for whole registers."""
     halves = call("floor", angle * (1.0 / pi) + 0.5)
     for part in _PI:
         angle = angle - halves * part

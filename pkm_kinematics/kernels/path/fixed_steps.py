@@ -209,8 +209,8 @@ def to_outputs(code, states, begins, kept, inputs, results, q, effort, position,
 def begin_at_random(numbers, lowest, width, terms, coefficients, term, columns):
     """Inputs and starts of a linkage, `columns` (3 n + d, rows), from `numbers` (3 n, rows), uniform from 0 to 1.
 
-    Positions, speeds and accelerations of inputs are `lowest` (3 n,) + `width` (3 n,) times these. Starts are a
-    polynomial of `coefficients` (d, m): `terms` (m, 3) are products of positions from -1 to 1, -1 for none.
+    Inputs are `lowest` + `width` times these, starts a polynomial of `coefficients` (d, m) by `terms` (m, 3), products
+    of positions from -1 to 1, -1 for none.
     """
     # All loops go along rows, which the compiler vectorises where nothing in them is read and written.
     n, rows = numbers.shape[0] // 3, numbers.shape[1]

@@ -204,3 +204,21 @@ def test_states_of_a_gpu_are_closed(biped: TreeModel, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(UsageError, match="cupy-cuda12x"):
         consistent_states(biped, 10, gpu=True)
+
+
+def test_a_linkage_that_is_folded_at_home_is_told() -> None:
+    """A parallelogram whose bars lie in one line goes on as such or crossed; beside it all is known."""
+    inertial = '<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'
+    crank, rod, arm = (
+        f'<body name="{name}" pos="{place}">{inertial}<joint name="{name}" axis="0 1 0"/>'
+        for name, place in (("crank", "0 0 0"), ("rod", "0.1 0 0"), ("arm", "0.4 0 0"))
+    )
+    loop = '<equality><connect body1="rod" body2="arm" anchor="0.4 0 0"/></equality>'
+    drive = '<actuator><motor joint="crank"/></actuator>'
+    text = f"<mujoco>%s<worldbody>{crank}{rod}</body></body>{arm}</body></worldbody>{loop}{drive}</mujoco>"
+    with pytest.raises(UsageError, match=r"home of crank: it is a fold.*<key>"):
+        consistent_states(load_model(text % ""), 8, {"crank": (0.3, 0.7)})
+    beside = load_model(text % '<keyframe><key qpos="0.5 -0.5 0.5"/></keyframe>')
+    states = consistent_states(beside, 8, {"crank": (0.3, 0.7)})
+    at = states.names.index
+    np.testing.assert_allclose(states.position[:, at("arm")], states.position[:, at("crank")], atol=1e-12)
