@@ -61,16 +61,16 @@ class LinkageStates:
         self._home = self._library.asarray(linkage.home[n:, None])
         self._fitted: tuple[Any, Any] = None, None  # the last ends of inputs, and what `fit` found
 
-    def fit(self, ends: Array) -> tuple[Any, Any, Any]:
+    def fit(self, ends: Array, gap: float = CONTRADICT) -> tuple[Any, Any, Any]:
         """Where Newton's method starts for inputs within ends (n, 2): middles, halves of widths, coefficients.
 
-        Raises `UsageError` where loops that agree at home contradict each other there, or home is a fold.
+        Raises `UsageError` where loops stay open by more than `gap` [m] there, or home is a fold.
         """
         if self._cupy is not None:
-            middle, half, coefficients = map(self._cupy.asarray, self._beside.fit(ends))
+            middle, half, coefficients = map(self._cupy.asarray, self._beside.fit(ends, gap))
             return middle, half, coefficients
         within, fitted = self._fitted
-        if within == ends.tolist():
+        if within == (gap, *ends.ravel()):
             return fitted
         low, high = ends.T[..., None]
         middle, half = 0.5 * (low + high), np.where(high > low, 0.5 * (high - low), 1.0)
@@ -80,13 +80,16 @@ class LinkageStates:
         if self.linkage.folded:
             problem, remedy = "it is a fold, from where they go on in several ways", "give another, in MJCF a <key>"
             raise UsageError(f"home of {', '.join(self.linkage.inputs)}", problem, remedy)
-        if (gap := solved.gap.max(where=closed, initial=0.0)) > CONTRADICT:
-            problem = f"loops of {', '.join(self.linkage.inputs)} contradict each other: they stay open by {gap:.2g} m"
-            raise UsageError("ranges", problem, "give others, or leave out a loop or coupling")
+        if (found := solved.gap.max(where=closed, initial=0.0)) > gap:
+            problem = (
+                f"loops of {', '.join(self.linkage.inputs)} contradict each other: they stay open by {found:.2g} m"
+            )
+            remedy = f"give others, leave out a loop or coupling, or allow it: gap={2.0 * found:.1g}"
+            raise UsageError("ranges", problem, remedy)
         terms, ways = self._values((q[:, closed] - middle) / half), self.halves(solved.q[closed, len(ends) :].T)
         coefficients = np.linalg.lstsq(terms.T, ways.T, rcond=None)[0].T
         fitted = middle, half, np.where(np.abs(coefficients) < SLIGHT, 0.0, coefficients)
-        self._fitted = ends.tolist(), fitted
+        self._fitted = (gap, *ends.ravel()), fitted
         return fitted
 
     def _values(self, u: Any) -> Any:
@@ -191,18 +194,19 @@ def consistent_states(
     acceleration: float = 10.0,
     seed: int = 0,
     gpu: bool = False,
+    gap: float = CONTRADICT,
 ) -> ConsistentStates:
     """`n` states, uniform over `ranges` [rad or m] of independent joints and of joints on no loop.
 
     Joints of a cluster that have a range must determine it; else its `independent` ones are drawn, within their limits.
     Joints of no loop without range and limits stay at home. Speeds and accelerations are uniform up to `speed` and
     `acceleration` [rad/s or m/s, and per s]. What does not close is drawn again, as is some of what lies by a fold.
-    With `gpu` they stay on a GPU, and are others for the same seed.
+    With `gpu` they stay on a GPU, and are others for the same seed. Loops that contradict each other stay open.
 
-    Raises `UsageError` where most random states do not close, loops contradict each other, or there is no GPU or CuPy.
+    Raises `UsageError` where that is more than `gap` [m], most states do not close, or there is no GPU or CuPy.
     """
     names, given, library = tuple(tree.joint_named), dict(ranges or {}), _library(gpu)
-    _check(tree, n, given, {"speed": speed, "acceleration": acceleration})
+    _check(tree, n, given, {"speed": speed, "acceleration": acceleration, "gap": gap})
     linkages = _drawn_linkages(tree, given, gpu)
     drawn: tuple[str, ...] = sum((one.linkage.inputs for one in linkages), ())
     tied, idle = {*drawn}, {name for one in linkages for name in one.linkage.idle}  # idle ones stay at home
@@ -215,7 +219,7 @@ def consistent_states(
     for one in linkages:
         mine = slice(first, first := first + len(one.linkage.inputs))
         columns = [np.array([*map(names.index, some)], dtype=int) for some in (drawn[mine], one.system.dependent)]
-        parts.append((one, one.fit(bounds[:, mine].T) if n else None, ends[:, :, mine].reshape(2, -1), columns))
+        parts.append((one, one.fit(bounds[:, mine].T, gap) if n else None, ends[:, :, mine].reshape(2, -1), columns))
     free = ends[..., first:, None], np.array([*map(names.index, drawn[first:])], dtype=int)
     states = (empty_shareable if library is np else library.empty)((3, -(-n // 8) * 8, len(names)))[:, :n]
 
