@@ -329,7 +329,6 @@ def _causes(
 
 
 def _moved(measured: Measurements, side: NDArray[np.bool_], shift: Array) -> str:
-    """That rows on a side lie beside the others by a shift [m], in words."""
     at = np.flatnonzero(side)
     first, last = measured.lines[at[0]], measured.lines[at[-1]]
     where = "line " + ", ".join(map(str, measured.lines[at]))

@@ -80,7 +80,8 @@ class MeasuredRobot:
             at = np.flatnonzero(there)
             rows.append(at)
             kinds.extend([kind] * len(at))
-            sigma.append(np.full(len(at), one.sigma.get(kind, SIGMA[unit])))
+            wide = one.of_z[at] if kind == "z" and one.of_z is not None else one.sigma.get(kind, SIGMA[unit])
+            sigma.append(np.broadcast_to(wide, len(at)))
 
         if self.redundant:
             for k, name in enumerate(self.mechanism.actuated_joints):

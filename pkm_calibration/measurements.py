@@ -31,6 +31,7 @@ LENGTHS, ANGLES = ("m", "mm", "um", "cm", "in"), ("rad", "mrad", "deg")
 POSITION, ATTITUDE, QUATERNION = ("x", "y", "z"), ("yaw", "pitch", "roll"), ("qx", "qy", "qz", "qw")
 FROM, POINT = ("from_x", "from_y", "from_z"), ("point_x", "point_y", "point_z")
 SIGMA = {"m": 2e-5, "rad": 1e-4}  # where the file says nothing: relative weights only, the scale is then estimated
+CONTRADICTING = 6.0  # standard deviations between two measurements of the same
 DECIMAL = re.compile(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$")
 HEAD = re.compile(r"\s*([A-Za-z_][\w/.-]*)\s*(?:\[\s*(\w+)\s*\])?\s*$")
 
@@ -57,10 +58,11 @@ class Measurements:
     distance: Array
     origin: Array  # (n, 3) from where distances are measured, base frame
     point: Array  # (n, 3) the measured point, platform frame
-    sigma: Mapping[str, float]  # standard deviation by column; of "position" and "attitude" where these have none
-    known_noise: bool  # whether the file said so
+    sigma: Mapping[str, float]  # standard deviation by column
+    known_noise: bool  # whether the file said so: then of all that was measured
     source: str
     lines: NDArray[np.int64]  # of the file
+    of_z: Array | None = None  # (n,) standard deviations of z, where rows have other instruments
 
     def __len__(self) -> int:
         return len(self.drives)
@@ -72,7 +74,7 @@ class Measurements:
         position, attitude, distance, origin, point = (part[at] for part in parts)
         return Measurements(
             self.drives[at], joints, position, attitude, distance, origin, point,
-            self.sigma, self.known_noise, self.source, self.lines[at],
+            self.sigma, self.known_noise, self.source, self.lines[at], None if self.of_z is None else self.of_z[at],
         )  # fmt: skip
 
     @property
@@ -125,8 +127,7 @@ def parse_measurements(text: str, mechanism: Mechanism, source: str = "measureme
     columns = _columns(rows[0], known, f"{source}, line {content[0][0]}")
     values = _numbers(rows[1:], columns, [k for k, _ in content[1:]], source)
     lines = np.array([k for k, _ in content[1:]], dtype=np.int64)
-    sigma, known_noise = _sigmas(comments, known, source)
-    return _assembled(values, mechanism, sigma, known_noise, source, lines)
+    return _assembled(values, mechanism, _sigmas(comments, mechanism, source), source, lines)
 
 
 def _known(mechanism: Mechanism) -> dict[str, bool]:
@@ -186,18 +187,23 @@ def _numbers(
     return {name: values[:, at] for at, (name, _) in enumerate(columns)}
 
 
-def _sigmas(
-    comments: Sequence[tuple[int, str]], known: Mapping[str, bool], source: str
-) -> tuple[dict[str, float], bool]:
+def _sigmas(comments: Sequence[tuple[int, str]], mechanism: Mechanism, source: str) -> dict[str, float]:
     found: dict[str, float] = {}
+    known, exact = _known(mechanism), {*FROM, *POINT} | ({*mechanism.actuated_joints} - {*_redundant(mechanism)})
     for line, text in comments:
-        match = re.match(r"\s*#\s*sigma\s+([^:]+):(.*)$", text)
-        if match is None:
+        match = re.match(r"\s*#\s*sigma\b([^:]*)(:?)(.*)$", text, re.IGNORECASE)
+        if match is None or not (match.group(2) or re.search(r"\d", match.group(1))):
             continue
         place = f"{source}, line {line}"
+        if not match.group(2):
+            raise MeasurementError(place, f"{text.strip()!r} has no colon", "write '# sigma NAME [UNIT]: NUMBER'")
         ((name, factor),) = _columns([match.group(1)], known, place)
+        if name in QUATERNION:
+            raise MeasurementError(place, f"{name} has no deviation", "give those of yaw, pitch and roll, angles")
+        if name in exact:
+            raise MeasurementError(place, f"{name} counts as exact", "remove the line")
         try:
-            value = float(match.group(2)) * factor
+            value = float(match.group(3)) * factor
         except ValueError:
             value = math.nan
         if not (math.isfinite(value) and value > 0.0):
@@ -205,14 +211,63 @@ def _sigmas(
                 place, "this standard deviation is not a positive number", "write 'sigma NAME: NUMBER'"
             )
         found[name] = value
-    return found, bool(found)
+    return found
+
+
+def _redundant(mechanism: Mechanism) -> tuple[str, ...]:
+    names = mechanism.actuated_joints
+    return names if len(names) > mechanism.mobility.platform else ()
+
+
+def _completed(
+    given: Mapping[str, float], values: Mapping[str, Array], mechanism: Mechanism, source: str
+) -> dict[str, float]:
+    """Deviations of all that was measured: an axis or drive without a line has the largest of those beside it."""
+    known, drives = _known(mechanism), _redundant(mechanism)
+    found = dict(given)
+    for names in (POSITION, ATTITUDE, *([n for n in drives if known[n] is slides] for slides in (True, False))):
+        if beside := [given[name] for name in names if name in given]:
+            found |= {name: given.get(name, max(beside)) for name in names}
+    if "z" in found:
+        found.setdefault("height", found["z"])
+    measured = {name for name, one in values.items() if np.isfinite(one).any()}
+    if measured & {*QUATERNION}:
+        measured |= {*ATTITUDE}
+    measured -= {*FROM, *POINT, *QUATERNION, *mechanism.actuated_joints} - {*drives}
+    lacking = [name for name in known if name in measured and name not in found]
+    if given and lacking:
+        problem = f"gives the sigma of {', '.join(given)}, but not of {', '.join(lacking)}"
+        raise MeasurementError(source, problem, "write '# sigma NAME [UNIT]: NUMBER' for all, or for none")
+    return found
+
+
+def _z_with_heights(
+    values: dict[str, Array], sigma: Mapping[str, float], lines: NDArray[np.int64], source: str
+) -> Array:
+    n = len(lines)
+    both = np.array([values.get(name, np.full(n, np.nan)) for name in ("z", "height")])
+    wide = np.array([[sigma.get(name, SIGMA["m"])] for name in ("z", "height")])
+    doubled = np.flatnonzero(np.isfinite(both).all(axis=0))
+    if len(doubled) and not sigma:
+        place = f"{source}, line {lines[doubled[0]]}"
+        raise MeasurementError(place, "has z and height, whose weights are not known", "add '# sigma' lines of both")
+    apart = np.abs(both[0] - both[1])[doubled]
+    if (apart > CONTRADICTING * np.linalg.norm(wide)).any():
+        worst = int(np.argmax(apart))
+        problem = f"z and height, which are the same, differ by {1e3 * apart[worst]:.3g} mm, far more than their noise"
+        raise MeasurementError(f"{source}, line {lines[doubled[worst]]}", problem, "correct one, or leave it empty")
+    weights = np.isfinite(both) / wide**2
+    total = weights.sum(axis=0)
+    there = total > 0.0
+    values["z"] = np.full(n, np.nan)
+    values["z"][there] = (weights * np.nan_to_num(both)).sum(axis=0)[there] / total[there]
+    return np.where(there, 1.0 / np.sqrt(np.where(there, total, 1.0)), SIGMA["m"])
 
 
 def _assembled(
     values: dict[str, Array],
     mechanism: Mechanism,
-    sigma: dict[str, float],
-    known_noise: bool,
+    given: Mapping[str, float],
     source: str,
     lines: NDArray[np.int64],
 ) -> Measurements:
@@ -230,10 +285,8 @@ def _assembled(
     if len(holes):
         place = f"{source}, line {lines[holes[0]]}"
         raise MeasurementError(place, "the reading of a drive is missing", "give all drives, or remove the row")
-    if "height" in values:
-        if "z" in values:
-            raise MeasurementError(source, "has z and height, which are the same", "keep one of them")
-        values["z"] = values["height"]
+    sigma = _completed(given, values, mechanism, source)
+    of_z = _z_with_heights(values, sigma, lines, source) if "height" in values else None
     sensed = {f.name for joint in mechanism.joints for f in freedoms(joint)}
     sensed -= {*mechanism.actuated_joints, *mechanism.platform_chain}
     joints = {name: one for name, one in values.items() if name in sensed}
@@ -246,7 +299,7 @@ def _assembled(
             raise MeasurementError(f"{source}, line {line}", problem, "give all three, or none for the origin")
     found = Measurements(
         drives, joints, three(POSITION), _attitudes(values, n, lines, source), values.get("distance", none),
-        origin, point, sigma, known_noise, source, lines,
+        origin, point, sigma, bool(given), source, lines, of_z,
     )  # fmt: skip
     if found.count == 0 and len(mechanism.actuated_joints) <= mechanism.mobility.platform:
         raise MeasurementError(source, "has only drive readings", "add measured columns: see --help")
@@ -312,7 +365,6 @@ def append_measurement(
 
 
 def _read(file: Path) -> tuple[list[str], list[str], list[list[str]]]:
-    """Comments, the first line's cells and the others'; nothing where there is no file."""
     try:
         if not file.exists():
             return [], [], []

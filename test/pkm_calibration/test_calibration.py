@@ -428,6 +428,20 @@ def test_an_instrument_that_was_moved_is_named(rows: str) -> None:
     assert bool(found.refused) == (rows == "later")
 
 
+def test_a_wrong_distance_is_no_moved_instrument() -> None:
+    mechanism, _, good = measured("gough_stewart", n=60)
+    bar = np.arange(60) % 3 == 0
+    distance = np.where(bar, np.linalg.norm(good.position, axis=1), np.nan)
+    distance[21] += 3e-3
+    position, attitude = good.position.copy(), good.attitude.copy()
+    position[bar], attitude[bar] = np.nan, np.nan
+    sigma = {**good.sigma, "distance": NOISE}
+    found = calibrate(mechanism, replace(good, position=position, attitude=attitude, distance=distance, sigma=sigma))
+    assert not found.refused
+    assert found.estimate.outliers == (23,) or any("far larger errors" in note for note in found.notes)
+    assert not any("moved" in note for note in found.notes)
+
+
 @pytest.mark.slow
 def test_the_wrong_scale_of_an_instrument_is_named_where_rods_would_take_it_up() -> None:
     mechanism, _, clean = measured("delta", n=60, seed=1, attitude=False, known=False)

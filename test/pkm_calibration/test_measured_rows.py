@@ -50,6 +50,59 @@ def test_units_and_comments_of_a_file_stay(tmp_path: Path) -> None:
     assert found.sigma["z"] == pytest.approx(2e-5)
 
 
+GAUGED = "limb1_arm,limb2_arm,limb3_arm,x,y,z,height\n0,0,0,0.1,0,-0.8,\n0.1,0,0,,,,-0.7\n"
+
+
+def test_a_dial_gauge_has_its_own_deviation_beside_a_camera() -> None:
+    delta = load_mechanism("delta")
+    found = parse_measurements("# sigma x [mm]: 0.05\n# sigma height [um]: 2\n" + GAUGED, delta)
+    assert found.position[:, 2] == pytest.approx([-0.8, -0.7])
+    robot = MeasuredRobot(GeometricParameters(delta), found)
+    assert robot.kinds.tolist() == ["x", "y", "z", "z"]
+    assert robot.rows.tolist() == [0, 0, 0, 1]
+    assert robot.sigma == pytest.approx([5e-5, 5e-5, 5e-5, 2e-6], abs=0)
+    assert found.rows(np.array([1])).of_z == pytest.approx([2e-6])
+    only = "limb1_arm,limb2_arm,limb3_arm,height\n0,0,0,-0.8\n"
+    for name in ("height", "z"):
+        alone = MeasuredRobot(
+            GeometricParameters(delta), parse_measurements(f"# sigma {name} [mm]: 0.2\n{only}", delta)
+        )
+        assert alone.sigma == pytest.approx([2e-4], abs=0)
+
+
+def test_z_and_height_of_one_row_count_by_their_weights() -> None:
+    delta = load_mechanism("delta")
+    both = GAUGED + "0,0.1,0,0,0,-0.80006,-0.8\n"
+    found = parse_measurements("# sigma x [mm]: 0.03\n# sigma height [mm]: 0.01\n" + both, delta)
+    assert found.position[2, 2] == pytest.approx(-0.8 - 6e-5 / 10)
+    assert found.of_z is not None
+    assert found.of_z[2] == pytest.approx(1e-5 * math.sqrt(0.9))
+    with pytest.raises(MeasurementError, match="line 4: has z and height, whose weights are not known"):
+        parse_measurements(both, delta)
+    with pytest.raises(MeasurementError, match=r"line 6: z and height, which are the same, differ by 0.06 mm, far"):
+        parse_measurements("# sigma x [mm]: 0.003\n# sigma height [mm]: 0.001\n" + both, delta)
+
+
+@pytest.mark.parametrize(
+    ("comments", "columns", "problem"),
+    [
+        ("# sigma x [mm] = 0.02", "x,y,z", "has no colon"),
+        ("# Sigma x 0.02", "x,y,z", "has no colon"),
+        ("# sigma x: 0.02", "x,distance,limb1_a_elbow", "gives the sigma of x, but not of limb1_a_elbow, distance"),
+        ("# sigma height: 0.02", "x,y,height", "gives the sigma of height, but not of x, y"),
+        ("# sigma qx: 0.02", "qx,qy,qz,qw", "qx has no deviation; give those of yaw, pitch and roll"),
+        ("# sigma limb1_arm: 0.02", "x,y,z", "limb1_arm counts as exact"),
+        ("# sigma point_x: 0.02", "x,y,z", "point_x counts as exact"),
+    ],
+)
+def test_a_deviation_is_not_lost(comments: str, columns: str, problem: str) -> None:
+    row = ",".join("0" if name != "qw" else "1" for name in columns.split(","))
+    text = f"{comments}\nlimb1_arm,limb2_arm,limb3_arm,{columns}\n0,0,0,{row}\n"
+    with pytest.raises(MeasurementError, match=problem):
+        parse_measurements(text, load_mechanism("delta"))
+    parse_measurements(text.replace(comments, "# the sigma of the camera is not known"), load_mechanism("delta"))
+
+
 def test_degrees_that_are_called_radians_are_named() -> None:
     delta = load_mechanism("delta")
     head, rows = "limb1_arm [{0}],limb2_arm [{0}],limb3_arm [{0}],z\n", "40,-40,10,-0.8\n40,40,-30,-0.8\n"
