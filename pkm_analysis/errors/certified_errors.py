@@ -142,6 +142,7 @@ class _Enclosure:
             about = f"pose_error of {self.mechanism.name}"
             remedy = "ask for machines at random: pkm analyse ROBOT errors --machines 1000"
             raise AnalysisError(about, "a body turns idly, and its position is not determined", remedy)
+        tolerances.check_names([one.name for one in self.parameters.all], self.mechanism)
         self.tolerances = tolerances
         self.rods = rods_of(self.model)
         self.chosen = [(one, t) for one in self.parameters.all if (t := tolerances.of(one.name, one.unit)) > 0.0]

@@ -190,10 +190,7 @@ class ErrorModel:
         self.mechanism = robot.mechanism
         refuse_redundant_drives(self.mechanism)
         self.parameters = GeometricParameters(self.mechanism, ideal_gears=False)
-        names = {one.name: one.unit for one in self.parameters.all}
-        loops = tuple(loop.name for loop in self.mechanism.loops)
-        passive = tuple(j.name for j in self.mechanism.joints if not j.actuated and j.type is not JointType.FIXED)
-        tolerances.check_names(names, self.mechanism.actuated_joints, (*passive, *loops))
+        tolerances.check_names([one.name for one in self.parameters.all], self.mechanism)
         self.states = self._at(poses) if poses is not None else self._around(count)
         self.poses = self.states.poses
         singular = np.flatnonzero(

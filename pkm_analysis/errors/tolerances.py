@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.requirements.grammar import in_si, read_number
+from pkm_analysis.requirements.grammar import SCALES, in_si, read_number
+from pkm_description.mechanism import JointType, Mechanism
 from pkm_runtime.yaml_section import Section, read_yaml
 
 UNIFORM, NORMAL = "uniform", "normal"
@@ -38,6 +39,7 @@ class Tolerances:
     distribution: str = UNIFORM
     grades: tuple[tuple[float, float], ...] = GRADES
     costs: Mapping[str, float] = field(default_factory=dict)
+    sensor_units: Mapping[str, str] = field(default_factory=dict)  # that a file gave, by drive; of "" for all
 
     def of(self, name: str, unit: str) -> float:
         """The tolerance of a geometric parameter [m, rad, or 1]."""
@@ -60,17 +62,26 @@ class Tolerances:
         """The radial clearance of a joint [m]."""
         return float(self.clearance.get(joint, 0.0)) if isinstance(self.clearance, Mapping) else self.clearance
 
-    def check_names(self, parameters: Mapping[str, str], drives: tuple[str, ...], joints: tuple[str, ...]) -> None:
-        """Refuse names that fit nothing. Raises `AnalysisError`."""
+    def check_names(self, parameters: Collection[str], mechanism: Mechanism) -> None:
+        """Refuse names that fit nothing, and units that do not fit. Raises `AnalysisError`."""
+        drives = {name: mechanism.joint_named[name].unit for name in mechanism.actuated_joints}
+        passive = [j.name for j in mechanism.joints if not j.actuated and j.type is not JointType.FIXED]
+        joints, links = [*passive, *mechanism.loop_named], [link.name for link in mechanism.links]
         for pattern in (*self.parameters, *self.costs):
             if not any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in parameters):
                 raise AnalysisError(
                     f"tolerance of '{pattern}'", "no parameter of the robot has such a name", "see --parameters"
                 )
-        for what, given, known in (("sensors", self.sensors, drives), ("clearance", self.clearance, joints)):
+        for what, given, known in (
+            ("sensors", self.sensors, drives), ("clearance", self.clearance, joints), ("expansion", self.bodies, links),
+        ):  # fmt: skip
             for name in given if isinstance(given, Mapping) else ():
                 if name not in known:
                     raise AnalysisError(f"{what} of '{name}'", "there is none", f"known: {', '.join(known)}")
+        for name, unit in drives.items():
+            if (wrong := self.sensor_units.get(name, self.sensor_units.get("", unit))) != unit:
+                remedy = f"give its error as '{name}: 0.01 {'deg' if unit == 'rad' else 'mm'}' below sensors"
+                raise AnalysisError(f"sensors of '{name}'", f"its readings are in {unit}, not in {wrong}", remedy)
 
 
 def read_tolerances(path: str | Path) -> Tolerances:
@@ -83,11 +94,15 @@ def read_tolerances(path: str | Path) -> Tolerances:
 
     found: dict[str, Any] = {"lengths": size("lengths", "m", 5e-5), "angles": size("angles", "rad", Tolerances.angles)}
     found["ratios"] = size("ratios", "1", 0.0)
-    for key in ("sensors", "clearance"):
+    for key, wanted in (("sensors", ""), ("clearance", "m")):
         if section.has(key):
             given = values[key]
             one = Section(source, key, given) if isinstance(given, Mapping) else None
-            found[key] = {name: _size(one, name, "") for name in given} if one else _size(section, key, "")
+            found[key] = {name: _size(one, name, wanted) for name in given} if one else _size(section, key, wanted)
+    given = values.get("sensors", {})
+    texts = given if isinstance(given, Mapping) else {"": given}
+    written = {name: read_number(str(text), "")[1] for name, text in texts.items()}
+    found["sensor_units"] = {name: _kind_of(unit) for name, unit in written.items() if unit}
     if section.has("thermal"):
         heat = Section(source, "thermal", values["thermal"])
         found["change"] = heat.number("change", bounds=(-1000.0, 1000.0))
@@ -112,7 +127,6 @@ def read_tolerances(path: str | Path) -> Tolerances:
 
 
 def _size(section: Section, key: str, wanted: str) -> float:
-    """A number with its unit, such as 0.05 mm; of `wanted`, or of a length or an angle."""
     if section.is_number(key):
         plain = section.number(key)
         if plain == 0.0:
@@ -121,8 +135,11 @@ def _size(section: Section, key: str, wanted: str) -> float:
         raise section.wrong(key, f"{plain:g} has no unit", remedy)
     text = section.text(key)
     number, unit = read_number(text, f"{section.source}, {key}", "write a number and its unit, as 0.05 mm")
-    kind = wanted or ("rad" if unit in ("rad", "mrad", "deg") else "m")
-    found = in_si(number, unit, kind, f"{section.source}, {key}")
+    found = in_si(number, unit, wanted or _kind_of(unit), f"{section.source}, {key}")
     if not 0.0 <= found <= 1.0:
         raise section.wrong(key, f"{text} is negative, or larger than any tolerance", "give it as 0.05 mm or 0.02 deg")
     return found
+
+
+def _kind_of(unit: str) -> str:
+    return "rad" if unit in SCALES["rad"] else "m"

@@ -352,3 +352,6 @@ def test_the_command_proves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert answer["largest"] < 4e-4
     assert main(words) == 2
     assert "give --tolerances FILE" in capsys.readouterr().err
+    file.write_text('parameters: {"*: lenght of *": 1 mm}\n')
+    assert main([*words, "--tolerances", str(file)]) == 2
+    assert "no parameter of the robot has such a name" in capsys.readouterr().err
