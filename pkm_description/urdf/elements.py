@@ -38,7 +38,14 @@ SOFTEST = 1e6  # Pa: rubber
 THICKEST, LONGEST_BEAM = 2.0, 50.0  # m, of a beam's section, and of where its ends are
 SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
-SPRING = ("name", "stiffness", "rest_length", "preload")  # attributes
+OWN_ATTRIBUTES = {  # of elements that are only ours: of them, all are known
+    "spring": ("name", "stiffness", "rest_length", "preload"),
+    "beam": (
+        "material", "E", "G", "from", "to", "y", "radius", "inner_radius", "width", "height", "thickness",
+        "A", "Iy", "Iz", "J", "Ay", "Az",
+    ),
+    "bearing": ("radial", "axial", "tilt", "torsion"),
+}  # fmt: skip
 Kind = TypeVar("Kind", JointType, LoopType)
 _SECTIONS = (  # what is given, and what it may be given with
     (("radius",), ("inner_radius",)),
@@ -173,7 +180,15 @@ def link_of(element: ET.Element, accept_invalid: bool) -> Link:
     return Link(name, inertial, beams)
 
 
+def _refuse_unknown(element: ET.Element, tag: str, label: str) -> None:
+    known = OWN_ATTRIBUTES[tag]
+    for key in element.attrib.keys() - known:
+        remedy = or_near(key, known, f"write {', '.join(known)}")
+        raise DescriptionError(label, f"there is no attribute {key!r}", remedy)
+
+
 def _beam(element: ET.Element, label: str) -> Beam:
+    _refuse_unknown(element, "beam", label)
     y = vector_of(element, "y", label) if element.get("y") else None
     if y is not None and np.linalg.norm(y) < ZERO_LENGTH:
         raise DescriptionError(label, "the length of y is zero", 'write a direction, for example y="0 1 0"')
@@ -222,6 +237,7 @@ def _beam(element: ET.Element, label: str) -> Beam:
         numbers = hollow_section(width, height, thickness) if thickness else rectangle(width, height)
     else:
         numbers = (sizes["A"], sizes["Iy"], sizes["Iz"], sizes["J"])
+        _check_section(label, *numbers)
     E, G = moduli
     _check_beam_units(label, E, sizes if shape < 2 else {}, ends)
     if G > E:  # of isotropic materials, G is a third to half of E
@@ -241,6 +257,16 @@ def _check_beam_units(label: str, E: float, sizes: Mapping[str, float], ends: Ar
             raise DescriptionError(label, f"{name}, {length:g} m, looks like mm", f"write m: {1e-3 * length:g}")
 
 
+def _check_section(label: str, A: float, Iy: float, Iz: float, J: float) -> None:
+    for name, value, power in (("A", A, 2), ("Iy", Iy, 4), ("Iz", Iz, 4), ("J", J, 4)):
+        if value > THICKEST**power:
+            problem = f"{name}, {value:g} m{power}, looks like mm{power}"
+            raise DescriptionError(label, problem, f"write m{power}: {value * 1e-3**power:g}")
+    if Iy + Iz > THICKEST**2 * A:  # else they may be those of a beam that stands for something else
+        problem = f"no section has an A of {A:g} m2 with Iy and Iz of {Iy:g} and {Iz:g} m4"
+        raise DescriptionError(label, problem, "correct one; is it in cm4 or mm4?")
+
+
 def _positive(element: ET.Element, attribute: str, label: str) -> float:
     value = number_of(element, attribute, label, largest=1e15)  # moduli are large
     if not value > 0.0:
@@ -253,6 +279,7 @@ def _bearing(element: ET.Element, label: str) -> Bearing:
     if child is None:
         return RIGID
     place = f"{label} <bearing>"
+    _refuse_unknown(child, "bearing", place)
     radial = _positive(child, "radial", place) if child.get("radial") else math.inf
     return Bearing(
         radial,
@@ -378,9 +405,7 @@ def spring_of(element: ET.Element) -> Spring:
     """The spring of a `<spring>`."""
     name = element.get("name", "")
     label = f'<spring name="{name}">'
-    for key in element.attrib.keys() - SPRING:
-        remedy = or_near(key, SPRING, f"write {', '.join(SPRING)}")
-        raise DescriptionError(label, f"there is no attribute {key!r}", remedy)
+    _refuse_unknown(element, "spring", label)
     ends: list[tuple[str, Array]] = []
     for tag in ("from", "to"):
         end = _end(element, tag, label, f'add <{tag} link="..." xyz="..."/>')

@@ -89,8 +89,6 @@ ATTRIBUTES = {
     "dynamics": ("damping", "friction", "armature", "spring_stiffness", "spring_reference"),
     "mimic": ("multiplier", "offset"),
     "coupling": ("offset",),
-    "bearing": ("radial", "axial", "tilt", "torsion"),
-    "beam": ("material", "from", "to", "inner_radius", "thickness"),
     "pkm": ("gravity", "kinematics_only", "accept_singular", "accept_invalid_inertia"),
     "home": ("xyz", "rpy"),
     "redundant": ("follows",),

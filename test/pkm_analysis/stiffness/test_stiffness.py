@@ -159,12 +159,31 @@ def test_beams_that_form_a_frame_are_all_there() -> None:
         ('<beam material="steel" radius="0.01" from="0 0 0" to="200 0 0"/>', "looks like mm"),
         ('<beam material="steel" radius="0.01" from="0 0 0" to="1 0 0" y="1 0 0"/>', "parallel"),
         (2 * '<beam material="steel" radius="0.01"/>', "two are identical"),
+        ('<beam material="steel" radus="0.01"/>', "there is no attribute 'radus'; did you mean 'radius'"),
+        ('<beam material="steel" diameter="0.02"/>', "there is no attribute 'diameter'; write material"),
+        (
+            '<beam material="steel" A="200" Iy="4000" Iz="4000" J="8000"/>',
+            "A, 200 m2, looks like mm2; write m2: 0.0002",
+        ),
+        (
+            '<beam material="steel" A="2e-4" Iy="4000" Iz="4000" J="8e-9"/>',
+            "Iy, 4000 m4, looks like mm4; write m4: 4e-09",
+        ),
+        ('<beam material="steel" A="2e-4" Iy="0.4" Iz="0.4" J="0.8"/>', "no section has an A of 0.0002 m2"),
     ],
 )
 def test_a_faulty_beam_is_refused_by_name(beam: str, words: str) -> None:
     with pytest.raises(DescriptionError, match=words) as error:
         load_mechanism(changed("delta", "limb1_a_rod", beam))
     assert "limb1_a_rod" in str(error.value)
+
+
+def test_a_faulty_bearing_is_refused_by_name() -> None:
+    text = load_mechanism("delta").urdf.replace(
+        '<joint name="limb1_arm" type="revolute">', "{}<bearing radail='1'/>", 1
+    )
+    with pytest.raises(DescriptionError, match="<bearing>: there is no attribute 'radail'; did you mean 'radial'"):
+        load_mechanism(text.format('<joint name="limb1_arm" type="revolute">'))
 
 
 @pytest.mark.parametrize(
