@@ -114,12 +114,14 @@ def begins_with_mcode(path: Path) -> bool:
 def _checked(words: Sequence[str]) -> argparse.Namespace:
     """The command line of robots; it exits where that asks for what cannot be."""
     p = parser()
-    given = p.parse_args(words)
+    given = p.parse_intermixed_args(words)  # DATA may stand after options, too
     if (given.plan is None) == (given.data is None):
         if given.robot.lower().endswith(".csv"):
             if not Path(given.robot).is_file():
                 p.error(f"{given.robot} is no file: give that of a printer, or a robot and its data")
             p.error(f"{given.robot} has no M665 before its points, as a printer's file has: add M665 and M666")
+        if taken := [one for one in (*given.only, given.json or "") if one.lower().endswith(".csv")]:
+            p.error(f"{taken[-1]} went to the option before it: write DATA right after ROBOT")
         p.error("give measurements, or --plan N")
     if given.plan is not None and not 1 <= given.plan <= 1000:
         p.error(f"--plan {given.plan}: give 1 to 1000 poses")

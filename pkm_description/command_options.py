@@ -59,6 +59,8 @@ def add_output(p: argparse.ArgumentParser, required: bool = False) -> None:
 
 def wrong(command: str, error: Exception, remedy: str = "") -> int:
     """Print why a command cannot do what it is asked; the exit status of that."""
+    if isinstance(error, BrokenPipeError):  # a reader such as head has enough
+        raise error
     problem = f"{error.filename}: {error.strerror}{remedy}" if isinstance(error, OSError) else error
     print(f"pkm {command}: {problem}", file=sys.stderr)
     return WRONG

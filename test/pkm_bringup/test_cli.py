@@ -221,16 +221,17 @@ def test_what_is_optional_and_missing_is_named_with_its_remedy(
         assert word in said
 
 
-def test_a_reader_who_has_enough_is_no_failure() -> None:
+@pytest.mark.parametrize("words", [["completion", "bash"], ["calibrate", "five_bar", "--plan", "3"]])
+def test_a_reader_who_has_enough_is_no_failure(words: list[str]) -> None:
     """As `pkm completion bash | head -0`."""
-    command = [sys.executable, "-u", "-m", "pkm_bringup.cli", "completion", "bash"]
+    command = [sys.executable, "-u", "-m", "pkm_bringup.cli", *words]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
         told = process.stderr.read()
     assert process.returncode == 141
-    assert told == ""
+    assert not any(line for line in told.splitlines() if not line.startswith("pkm: planning"))  # of a slow computer
 
 
 def test_an_option_that_does_not_exist_is_one_line_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

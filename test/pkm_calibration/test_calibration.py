@@ -161,6 +161,17 @@ def test_measurements_are_not_written_over(tmp_path: Path, capsys: pytest.Captur
     assert "may contain measurements" in capsys.readouterr().err
 
 
+def test_data_may_stand_after_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(tmp_path / "none.csv")
+    for words in (["delta", "--real-gears", data], ["delta", "--keep", "0", data], ["--real-gears", "delta", data]):
+        assert calibrate_command.main(words) == 2
+        assert "none.csv: cannot be read" in capsys.readouterr().err
+    for words in (["delta", "--only", "*: zero of *", data], ["delta", "--json", data]):
+        with pytest.raises(SystemExit):
+            calibrate_command.main(words)
+        assert "none.csv went to the option before it: write DATA right after ROBOT" in capsys.readouterr().err
+
+
 def test_a_robot_as_drawn_is_accepted() -> None:
     mechanism, _, measurements = measured("delta", n=40, known=False)
     model = GraphModel(mechanism)
