@@ -68,7 +68,14 @@ def read_corrections(path: str | os.PathLike[str]) -> tuple[str, list[Displaceme
     if not isinstance(listed, list):
         raise section.wrong("displacements", "is no list", "write '- joint: NAME' or '- loop: NAME' lines below it")
     section.finish()
-    return robot, [_read(Section(source, f"displacements[{k}]", one)) for k, one in enumerate(listed)]
+    found: dict[tuple[str, str], Displacement] = {}
+    for k, one in enumerate(listed):
+        part = Section(source, f"displacements[{k}]", one)
+        moved = _read(part)
+        if (moved.element, moved.place) in found:
+            raise part.wrong("", f"displaces {moved.element!r} a second time", "join the two, or remove one")
+        found[moved.element, moved.place] = moved
+    return robot, list(found.values())
 
 
 def _read(one: Section) -> Displacement:

@@ -358,6 +358,11 @@ def test_a_file_of_corrections_is_applied_by_the_loader(delta: Mechanism, tmp_pa
         ("robot: delta\ndisplacements:\n  - joint: limb1_arm\n    ratio: 0.1\n    rotation: [0, 0, 0]\n", "rotation"),
         ("robot: delta\n", "is no list"),
         ("42", "is not a mapping"),
+        (
+            "robot: delta\ndisplacements:\n  - joint: limb1_arm\n  - loop: limb1_a_ball\n    frame: successor\n"
+            "  - joint: limb1_arm\n",
+            r"displacements\[2\].*displaces 'limb1_arm' a second time",
+        ),
     ],
 )
 def test_what_is_wrong_with_corrections_is_said(text: str, problem: str, tmp_path) -> None:
