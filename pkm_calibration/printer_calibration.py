@@ -19,8 +19,8 @@ import scipy.optimize
 import scipy.special
 from numpy.typing import NDArray
 
+from pkm_calibration.estimation import LEAST_NOISE, ContradictionError, Estimate, estimate
 from pkm_calibration.estimation import SURE as OUTLIER
-from pkm_calibration.estimation import ContradictionError, Estimate, estimate
 from pkm_calibration.printer_models import (
     STEPPERS,
     Printer,
@@ -267,8 +267,9 @@ def _answer(fit: PrinterFit, T: Array, found: Estimate, noise: _Noise, before: A
         (reasons if reasons else notes).insert(0, stepped)
     else:
         unidentified.append(setting_of_steps(fit))
-        half = found.noise * float(scipy.special.stdtrit(max(1, found.freedoms), 0.975))
-        notes.append(least_step(fit, J[used, -1] / width[used], A, half))
+        level = max(found.noise, LEAST_NOISE) * width[used]
+        reach = float(scipy.special.stdtrit(max(1, found.freedoms), 0.975))
+        notes.append(least_step(fit, J[used, -1] / level, (J @ prior)[used] / level[:, None], reach))
     rms = root_mean_square(before[used]), root_mean_square(after[used])
     bed = _bed(printer, x, own, spread)
     usual = np.where([name.endswith("position_endstop") for name in names], ENDSTOP * (prior > 0.0), prior)
@@ -554,14 +555,18 @@ def spoilt(fit: PrinterFit, after: Array, before: Array) -> list[str]:
     ]
 
 
-def least_step(fit: PrinterFit, by_step: Array, A: Array, unsure: float) -> str:
-    """Which error of the steps' length these measurements would tell from other parameters, in words."""
-    own = by_step - A @ (np.linalg.pinv(A) @ by_step)
-    share = 100.0 * unsure / max(float(np.linalg.norm(own)), 1e-9) if len(A) > A.shape[1] + 1 else np.inf
-    if share > SHOWN:
+def least_step(fit: PrinterFit, by_step: Array, A: Array, reach: float) -> str:
+    """Which error of the steps' length these measurements would tell from errors that printers have, in words.
+    Derivatives are of residuals over their noise, those of A by parameters over what is expected of them.
+    """
+    rows, by = np.vstack([A, np.eye(A.shape[1])]), np.concatenate([by_step, np.zeros(A.shape[1])])
+    free, own = (one - J @ np.linalg.lstsq(J, one, rcond=None)[0] for J, one in ((A, by_step), (rows, by)))
+    if not len(fit.printer.measured.distances) and SHOWN * float(np.linalg.norm(free)) < 100.0 * reach:
         return f"heights alone cannot see an error of {setting_of_steps(fit)}: measure a length, such as a printed line"
-    least = f" of less than {share:.1f} %"
-    return f"an error of {setting_of_steps(fit)}{least} looks like other parameters: these take it up"
+    share = 100.0 * reach / max(float(np.linalg.norm(own)), 1e-9)
+    return (
+        f"an error of {setting_of_steps(fit)} of less than {share:.1f} % looks like other parameters: these take it up"
+    )
 
 
 def setting_of_steps(fit: PrinterFit) -> str:

@@ -114,7 +114,7 @@ def lines_of(path: Path) -> list[str]:
     try:
         if path.stat().st_size > LONGEST:
             raise ConfigurationError(str(path), "", "is too large for a file of printer settings", "give printer.cfg")
-        text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
         if CONTROL.search(text):
             raise ConfigurationError(str(path), "", "is not a text file", "give Klipper's printer.cfg")
         return text.split("\n")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,25 @@ def test_what_a_wrong_gear_contradicts_is_told_as_that(gear: str, says: str, tmp
 def test_exact_steps_are_not_blamed_for_unequal_rods(tmp_path: Path) -> None:
     found, _ = calibrated(tmp_path, kinematics="rotary_delta", seed=1032, rods=2.0, manual=True)
     assert not any("steps" in text for text in (*found.notes, *found.reasons))
+
+
+def test_a_gear_is_wrong_by_more_than_looks_like_errors_of_printers(tmp_path: Path) -> None:
+    path = simulated("rotary_delta", seed=2).write(tmp_path)
+    (note,) = (one for one in calibrate_printer(read_klipper(path)).notes if "an error of gear_ratio" in one)
+    found = re.search("less than (.*) %", note)
+    assert found is not None
+    share = float(found[1])
+    assert 0.5 < share < 3.0
+    path.write_text(path.read_text().replace("107.000:16", f"{107.0 * (1.0 + 0.02 * share)}:16"))
+    answer = calibrate_printer(read_klipper(path))
+    assert any("would explain the measurements: check gear_ratio" in one for one in (*answer.notes, *answer.reasons))
+
+
+def test_a_file_of_a_windows_editor_is_read(tmp_path: Path) -> None:
+    path = simulated(seed=2).write(tmp_path)
+    plain = calibrate_printer(read_klipper(path)).values.tolist()
+    path.write_text(path.read_text(), encoding="utf-8-sig", newline="\r\n")
+    assert calibrate_printer(read_klipper(path)).values.tolist() == plain
 
 
 @pytest.mark.parametrize("kinematics", ["delta", "rotary_delta"])
