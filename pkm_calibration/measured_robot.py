@@ -421,6 +421,13 @@ def measuring_frame(robot: MeasuredRobot, notes: list[str]) -> Array:
                     f"WARNING: they fit the base's own frame as well, with the drives in the order {', '.join(order)}: "
                     "if the instrument was not turned like this, the columns of the drives are exchanged"
                 )
+            beside = _beside(robot, predicted)
+            if np.linalg.norm(beside) < size and _miss(_points(robot, beside), measured.position) < ASTRAY * size:
+                point = ", ".join(f"{1e3 * value:.1f}" for value in beside)
+                notes.append(
+                    f"WARNING: they fit the base's frame as well, if they are of a point that is ({point}) mm beside "
+                    "that in the file, in the platform's frame: if it was a tool's, give point_x, point_y, point_z"
+                )
             return frame
     if miss < WEAK * _expected_miss(robot):
         return np.eye(4)
@@ -435,9 +442,14 @@ def _expected_miss(robot: MeasuredRobot) -> float:
     return float(np.median(np.linalg.norm(each, axis=(1, 2))))
 
 
-def _points(robot: MeasuredRobot) -> Array:
+def _points(robot: MeasuredRobot, beside: Array | float = 0.0) -> Array:
     platform = robot.nominal.platform
-    return np.asarray(platform[:, :3, 3] + np.einsum("nij,nj->ni", platform[:, :3, :3], robot.measured.point))
+    return np.asarray(platform[:, :3, 3] + np.einsum("nij,nj->ni", platform[:, :3, :3], robot.measured.point + beside))
+
+
+def _beside(robot: MeasuredRobot, predicted: Array) -> Array:
+    apart = np.einsum("nji,nj->ni", robot.nominal.platform[:, :3, :3], robot.measured.position - predicted)
+    return np.asarray(np.nanmedian(apart, axis=0))
 
 
 def _miss(predicted: Array, measured: Array) -> float:

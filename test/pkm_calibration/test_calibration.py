@@ -161,6 +161,19 @@ def test_measurements_are_not_written_over(tmp_path: Path, capsys: pytest.Captur
     assert "may contain measurements" in capsys.readouterr().err
 
 
+def test_the_point_of_a_tool_is_no_frame_without_a_warning() -> None:
+    mechanism, _, good = measured("delta", n=40, attitude=False)
+    position = good.position - np.array([0.0, 0.0, 0.1])
+    (told,) = [note for note in calibrate(mechanism, replace(good, position=position)).notes if "tool's" in note]
+    found = re.search(r"that is \((.*)\) mm beside", told)
+    assert found is not None
+    assert [float(one) for one in found[1].split(",")] == pytest.approx([0, 0, -100], abs=10)
+    turn = rotation_from_vector([0.0, 0.0, 1.0])
+    turned = calibrate(mechanism, replace(good, position=good.position @ turn))
+    assert any("measuring frame is not" in note for note in turned.notes)
+    assert not any("tool's" in note for note in turned.notes)
+
+
 def test_data_may_stand_after_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = str(tmp_path / "none.csv")
     for words in (["delta", "--real-gears", data], ["delta", "--keep", "0", data], ["--real-gears", "delta", data]):
