@@ -29,6 +29,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 SHORTEST = 5.0  # mm, of arms: shorter ones are in metres
 MOST = 999  # heights, and distances, that Klipper reads
 LONGEST = 20_000_000  # bytes of a file
+BED = 0.4  # of the radius of the towers, at least
 LEAST = 1.0  # mm, from one end of the points to the other
 TOWERS = np.array([210.0, 330.0, 90.0])  # degrees
 COMMAND = re.compile(r"[#;\s]*(?:echo:)?\s*M(665|666)\b([^;#]*)", re.IGNORECASE)
@@ -88,7 +89,7 @@ def read_klipper(path: Path) -> Printer:
     x = np.array([*values, 0.0])
     _check_reach(reader, model, x)
     measured = _measured(reader)
-    bed = reader.number("delta_calibrate", "radius", 0.0) or 0.4 * float(max(x[0], 50.0))
+    bed = reader.number("delta_calibrate", "radius", 0.0) or BED * float(max(x[0], 50.0))
     return Printer(str(path), model, x, measured, bed)
 
 
@@ -416,7 +417,7 @@ def read_mcode(path: Path) -> Printer:
     names = tuple(f"point{k}" for k in range(1, len(at) + 1))
     none, where = np.zeros(0), dict(zip(names, lines, strict=True))
     measured = Measured(names, raised, places, np.zeros(len(at), bool), none, none.reshape(0, 2, 3), where)
-    bed = float(np.hypot(*at[:, :2].T).max())
+    bed = max(float(np.hypot(*at[:, :2].T).max()), BED * float(x[0]))
     trims = head.three("M665", "ABC") if firmware == "marlin" and head.has("M665.A", "M665.C") else np.zeros(3)
 
     def words(model: Model, x: Array) -> Words:

@@ -131,6 +131,21 @@ def test_a_wrong_height_does_not_hide_a_wrong_radius(tmp_path: Path) -> None:
     assert inside >= 4  # of 95 % intervals
 
 
+def test_points_in_the_middle_do_not_say_that_the_bed_is_known(tmp_path: Path) -> None:
+    """As inches that are called mm."""
+    path, known = tmp_path / "probed.csv", []
+    for reach in (3.0, 60.0):
+        at = reach * np.array([[0, 0], [1, 0], [0.5, 0.8], [-0.5, 0.8], [-1, 0], [-0.5, -0.8], [0.5, -0.8], [0.4, 0.1]])
+        noise = 0.002 * np.random.default_rng(0).standard_normal(len(at))
+        rows = [f"{x:.3f},{y:.3f},{z:.4f}" for (x, y), z in zip(at, noise, strict=True)]
+        path.write_text(HEADS["marlin"] + "x,y,z\n" + "\n".join(rows) + "\n")
+        bed = calibrate_printer(read_mcode(path)).bed
+        assert bed is not None
+        assert np.hypot(*bed[0].T).max() > 45.0
+        known.append(float(np.nanmax(bed[2])))
+    assert known[0] > 10.0 * known[1]
+
+
 BAD = {
     "a word": ("R120", "R12O", "line 2, M665: 'R12O'"),
     "above 0": ("X-0.5", "X0.5", "line 3, M666.X: is 0.5"),
