@@ -52,7 +52,8 @@ def printer_words(found: Calibrated) -> list[str]:
                 f"    {name:<{width}}  {value:12.4f} {unit:<3}  held: not identifiable from these measurements"
             )
         else:
-            lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  ± {half:.4f}, was {old:.4f}")
+            known = f"± {half:.4f}" if half > 0.0 else "by the firmware's rule"
+            lines.append(f"    {name:<{width}}  {value:12.4f} {unit:<3}  {known}, was {old:.4f}")
     if len(found.unidentified) > 1:
         lines.append("  intervals include errors of the held parameters (--json also has them for exact ones)")
     if found.printer.pasted and not found.reasons:

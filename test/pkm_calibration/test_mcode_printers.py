@@ -146,6 +146,15 @@ def test_points_in_the_middle_do_not_say_that_the_bed_is_known(tmp_path: Path) -
     assert known[0] > 10.0 * known[1]
 
 
+def test_an_endstop_that_is_0_by_rule_has_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "probed.csv"
+    path.write_text(probed("marlin", 0))
+    main([str(path)])
+    told = capsys.readouterr().out
+    assert "± 0.0000" not in told
+    assert sum("by the firmware's rule, was" in line for line in told.splitlines()) == 1
+
+
 BAD = {
     "a word": ("R120", "R12O", "line 2, M665: 'R12O'"),
     "above 0": ("X-0.5", "X0.5", "line 3, M666.X: is 0.5"),
