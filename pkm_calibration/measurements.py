@@ -114,7 +114,7 @@ def parse_measurements(text: str, mechanism: Mechanism, source: str = "measureme
     content = [(k, line) for k, line in numbered if line.strip() and not line.lstrip().startswith("#")]
     if len(content) < 2:
         raise MeasurementError(source, "has no rows", "write a line of names, then a line for each pose")
-    delimiter = max(",;\t", key=content[0][1].count)
+    delimiter = _delimiter(content[0][1])
     try:
         rows = list(csv.reader(io.StringIO("\n".join(line for _, line in content)), delimiter=delimiter))
     except csv.Error as error:
@@ -203,7 +203,7 @@ def _sigmas(comments: Sequence[tuple[int, str]], mechanism: Mechanism, source: s
         if name in exact:
             raise MeasurementError(place, f"{name} counts as exact", "remove the line")
         try:
-            value = float(match.group(3)) * factor
+            value = float(DECIMAL.sub(r"\1.\2", match.group(3))) * factor
         except ValueError:
             value = math.nan
         if not (math.isfinite(value) and value > 0.0):
@@ -334,8 +334,8 @@ def append_measurement(
 ) -> int:
     """Add a row to a CSV file that `read_measurements` reads, and make the file where there is none.
 
-    New columns are added to it; comments and units of its first line stay. Returns how many rows it has now. After a
-    `MeasurementError` the file is as it was.
+    New columns are added to it; comments, separators and units of its first line stay. Returns how many rows it has.
+    After a `MeasurementError` the file is as it was.
 
     Args:
         readings: of the drives (n_actuated,) [rad, m], in the order of the description.
@@ -351,37 +351,43 @@ def append_measurement(
         problem = f"{', '.join(doubled)} is given twice"
         raise MeasurementError("the measurement", problem, "name each column once; the drives are read")
     row = dict(zip(names, values, strict=True)) | dict(zip(mechanism.actuated_joints, readings.tolist(), strict=True))
-    comments, heads, cells = _read(file)
-    known = [_name(head) for head in heads]
-    heads += [name for name in (*mechanism.actuated_joints, *names) if name not in known]
-    known = [_name(head) for head in heads]
-    cells = [line + [""] * (len(known) - len(line)) for line in cells]
-    cells.append([_cell(head, name, row) for head, name in zip(heads, known, strict=True)])
-    text = _text(comments, [heads, *cells])
-    for one in (_text(comments, [heads, cells[-1]]), text):  # the row itself, and with the others
-        parse_measurements(one, mechanism, file.name)
-    write_whole(file, text)
-    return len(cells)
+    lines = _lines(file)
+    comments = [line for line in lines if line.lstrip().startswith("#")]
+    at = [k for k, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+    mark = _delimiter(lines[at[0]]) if at else ","
+    rows = [next(csv.reader([lines[k]], delimiter=mark)) for k in at] or [[]]
+    heads, there = rows[0], [_name(head) for head in rows[0]]
+    more = [name for name in (*mechanism.actuated_joints, *names) if name not in there]
+    for k, cells in zip(at, rows, strict=False) if more else ():
+        lines[k] = _line([*cells, *(more if cells is heads else [""] * len(more))], mark)
+    heads = heads + more
+    if not at:
+        lines.append(_line(heads, mark))
+    lines.append(_line([_cell(head, name, row) for head, name in zip(heads, [*there, *more], strict=True)], mark))
+    for one in ([*comments, _line(heads, mark), lines[-1]], lines):  # the row itself, and with the others
+        parse_measurements("\n".join(one) + "\n", mechanism, file.name)
+    write_whole(file, "\n".join(lines) + "\n")
+    return max(1, len(at))
 
 
-def _read(file: Path) -> tuple[list[str], list[str], list[list[str]]]:
+def _lines(file: Path) -> list[str]:
     try:
         if not file.exists():
-            return [], [], []
+            return []
         if file.stat().st_size > LARGEST:
             raise MeasurementError(str(file), f"is larger than {LARGEST // 10**6} MB", "start another file")
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        return file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise MeasurementError(str(file), f"cannot be read ({error})", "give the path of a CSV file") from error
-    comments = [line for line in lines if line.lstrip().startswith("#")]
-    rows = list(csv.reader(line for line in lines if line.strip() and not line.lstrip().startswith("#")))
-    return comments, (rows[0] if rows else []), rows[1:]
 
 
-def _text(comments: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _delimiter(heads: str) -> str:
+    return max(",;\t", key=heads.count)
+
+
+def _line(cells: Sequence[str], delimiter: str) -> str:
     made = io.StringIO()
-    made.writelines(f"{line}\n" for line in comments)
-    csv.writer(made, lineterminator="\n").writerows(rows)
+    csv.writer(made, delimiter=delimiter, lineterminator="").writerow(cells)
     return made.getvalue()
 
 

@@ -50,6 +50,21 @@ def test_units_and_comments_of_a_file_stay(tmp_path: Path) -> None:
     assert found.sigma["z"] == pytest.approx(2e-5)
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_separators_and_the_places_of_comments_stay(mark: str, tmp_path: Path) -> None:
+    file, delta = tmp_path / "m.csv", load_mechanism("delta")
+    text = "# a plan\nlimb1_arm,limb2_arm,limb3_arm,x\n# first\n0.1,0.1,0.1,\n# second\n0.2,0.1,0.1,\n".replace(
+        ",", mark
+    )
+    file.write_text(text)
+    assert append_measurement(file, delta, READ, ["x"], [0.01]) == 3
+    assert file.read_text() == text + mark.join(["0.1", "0.2", "0.3", "0.01"]) + "\n"
+    assert append_measurement(file, delta, READ, ["z"], [-0.8]) == 4
+    lines = file.read_text().splitlines()
+    assert [lines[k] for k in (0, 2, 4)] == ["# a plan", "# first", "# second"]
+    assert read_measurements(file, delta).position[3, 2] == -0.8
+
+
 GAUGED = "limb1_arm,limb2_arm,limb3_arm,x,y,z,height\n0,0,0,0.1,0,-0.8,\n0.1,0,0,,,,-0.7\n"
 
 
@@ -62,6 +77,10 @@ def test_a_dial_gauge_has_its_own_deviation_beside_a_camera() -> None:
     assert robot.rows.tolist() == [0, 0, 0, 1]
     assert robot.sigma == pytest.approx([5e-5, 5e-5, 5e-5, 2e-6], abs=0)
     assert found.rows(np.array([1])).of_z == pytest.approx([2e-6])
+    assert (
+        parse_measurements("# sigma x [mm]: 0,02\nlimb1_arm;limb2_arm;limb3_arm;x\n0;0;0;0,1\n", delta).sigma["x"]
+        == 2e-5
+    )
     only = "limb1_arm,limb2_arm,limb3_arm,height\n0,0,0,-0.8\n"
     for name in ("height", "z"):
         alone = MeasuredRobot(
