@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy
+from pkm_kinematics.graph_model import GraphModel
 from pkm_runtime.errors import PkmError
 from pkm_runtime.whole_files import write_whole
 
@@ -32,6 +33,7 @@ POSITION, ATTITUDE, QUATERNION = ("x", "y", "z"), ("yaw", "pitch", "roll"), ("qx
 FROM, POINT = ("from_x", "from_y", "from_z"), ("point_x", "point_y", "point_z")
 SIGMA = {"m": 2e-5, "rad": 1e-4}  # where the file says nothing: relative weights only, the scale is then estimated
 CONTRADICTING = 6.0  # standard deviations between two measurements of the same
+FAR = 20.0  # sizes of the robot, or rad: what is recorded is no farther away
 DECIMAL = re.compile(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$")
 HEAD = re.compile(r"\s*([A-Za-z_][\w/.-]*)\s*(?:\[\s*(\w+)\s*\])?\s*$")
 
@@ -350,6 +352,7 @@ def append_measurement(
     if doubled:
         problem = f"{', '.join(doubled)} is given twice"
         raise MeasurementError("the measurement", problem, "name each column once; the drives are read")
+    _refuse_other_units(mechanism, dict(zip(names, values, strict=True)))
     row = dict(zip(names, values, strict=True)) | dict(zip(mechanism.actuated_joints, readings.tolist(), strict=True))
     lines = _lines(file)
     comments = [line for line in lines if line.lstrip().startswith("#")]
@@ -368,6 +371,15 @@ def append_measurement(
         parse_measurements("\n".join(one) + "\n", mechanism, file.name)
     write_whole(file, "\n".join(lines) + "\n")
     return max(1, len(at))
+
+
+def _refuse_other_units(mechanism: Mechanism, given: Mapping[str, float]) -> None:
+    known, size = _known(mechanism), GraphModel(mechanism).length
+    for name, value in given.items():
+        slides = known.get(name, True)
+        if FAR * (size if slides else 1.0) < abs(value) < math.inf:
+            problem = f"{name} is {value:g} {'m' if slides else 'rad'}"
+            raise MeasurementError("the measurement", problem, f"is it in {'mm' if slides else 'deg'}? Give m and rad")
 
 
 def _lines(file: Path) -> list[str]:

@@ -50,6 +50,18 @@ def test_units_and_comments_of_a_file_stay(tmp_path: Path) -> None:
     assert found.sigma["z"] == pytest.approx(2e-5)
 
 
+def test_recorded_mm_and_degrees_are_asked_about(tmp_path: Path) -> None:
+    file, delta = tmp_path / "m.csv", load_mechanism("delta")
+    for names, values, said in (
+        (["x", "y", "z"], [31.2, -8.1, -812.5], "x is 31.2 m; is it in mm"),
+        (["yaw", "pitch", "roll"], [0.0, 45.0, 0.0], "pitch is 45 rad; is it in deg"),
+    ):
+        with pytest.raises(MeasurementError, match=said):
+            append_measurement(file, delta, READ, names, values)
+    assert not file.exists()
+    assert append_measurement(file, delta, READ, ["x", "yaw", "pitch", "roll"], [-10.0, 3.0, 0.0, 0.0]) == 1
+
+
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_separators_and_the_places_of_comments_stay(mark: str, tmp_path: Path) -> None:
     file, delta = tmp_path / "m.csv", load_mechanism("delta")
