@@ -27,6 +27,7 @@ from pkm_kinematics.status import closes
 DIRECTIONS = 64  # from which the worst case is sought
 LISTED = 12  # sources in the words
 SPREAD = 0.25  # rad, and of the robot's size: of the configurations where no pose is named
+FIRST_ORDER = 0.2  # rad
 GEOMETRY, SENSORS, CLEARANCE, THERMAL = "geometry", "sensors", "clearance", "thermal"
 
 
@@ -103,6 +104,8 @@ class ErrorBudget(Plottable):
         if np.abs(self.systematic).max() > 0.0:
             known = 1e3 * float(np.linalg.norm(self.systematic[:, :3], axis=1).max())
             lines.append(f"of known sign: up to {known:.4g} mm, which a correction takes away")
+        if self.worst[:, 1].max() > FIRST_ORDER:
+            lines.append("WARNING: rotations too large for first order; --machines N closes the loops of machines")
         return lines
 
     @property

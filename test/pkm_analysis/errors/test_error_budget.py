@@ -195,6 +195,11 @@ def test_tolerances_that_cannot_be_read_say_where(text: str, problem: str, tmp_p
         model("delta", read_tolerances(file))
 
 
+def test_errors_beyond_first_order_are_warned_of() -> None:
+    for lengths, warned in ((5e-5, False), (5e-2, True)):
+        assert ("too large for first order" in str(model("delta", Tolerances(lengths=lengths)).budget())) == warned
+
+
 def test_a_robot_with_redundant_drives_is_refused_by_name() -> None:
     with pytest.raises(AnalysisError, match="no pose fits all their readings"):
         model("cable_8", Tolerances())
