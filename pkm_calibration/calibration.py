@@ -247,8 +247,12 @@ def _estimated(
         told(f"{100 * done // USUAL} % done" if done < USUAL else "more steps than usual")
         if moves:
             fit.frame = transform(values[k : k + 3], rotation_from_vector(values[k + 3 :])) @ first
+        try:
+            total, here = parameters.moving(displaced(values), chosen)
+        except PkmError:  # no such robot
+            return np.full(len(fit.groups), np.nan), np.full((len(fit.groups), len(values)), np.nan)
         for start in (walk["start"], fit.nominal):  # the last that were tried may be far off
-            r, J, states = fit.residuals(displaced(values), chosen, start, moves)
+            r, J, states = fit.residuals(total, here, start, moves)
             if np.isfinite(r).all():
                 walk["start"] = states
                 break
@@ -264,7 +268,6 @@ def _estimated(
         groups=fit.measured.lines[fit.groups],
     )
     residuals(found.values)  # the last that were tried may be others
-    # On the way, loops may stay open by what no noise shows.
     return found.of_first(k), parameters.closing(displaced(found.values)), walk["start"]
 
 

@@ -10,14 +10,14 @@ continuous set as in Fassi, Legnani and others, "Automatic identification of a m
 continuous model for the geometrical calibration of parallel robots" (2005).
 
 In an overconstrained robot most displacements would lock the loops. Kept are those that leave its motion, some only
-together: a parallelogram's rods both longer.
+together: a parallelogram's rods both longer; none that lock them by their square.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -32,10 +32,14 @@ STATES = 60  # at which what can be told apart is judged
 WIDE = 0.8  # rad, and of the robot's size: of those at which loops that repeat each other have to close
 DISTINCT = 1e-5  # of a column of unit length: what earlier parameters leave of it below this is theirs
 LOCKS = 1e-10  # of a unit displacement: what no motion closes
-CLOSES = 1e-13  # of the robot's length: gaps that rounding leaves
-NEARLY = 1e-9  # of it: what the third order may leave, less than the loader allows for
-FIRST = 8  # steps that close loops as first order says; then what locks them least moves along
-CUTOFFS = (*[1e-6] * 3, 0.0)  # of these steps
+FEW = 30  # states at which displacements are made to close the loops, where these know all that locks them
+SMALL = 1e-7  # dimensionless displacements by which what locks by its square is seen
+BY_SQUARE = 0.03  # gap over the robot's length per square of a dimensionless displacement: below is none
+SURE = 3  # random displacements that show nothing more
+OFF = 3e-4  # m, rad: with parameters that far from the drawing, loops are tried
+CLOSES, NEARLY = 1e-13, 1e-9  # of the robot's length: gaps that rounding leaves, and less than the loader allows for
+SETTLED, STEPS = 1e-6, 14  # a dimensionless step, after which the next is its square, and at most how many
+TINY = 1e-9  # of the largest singular value: what locks by its square has vanished
 NEAR = 1e-9  # of the robot's length: joints in one point
 # Kinds, preferred first.
 ORDER = ("zero", "ratio", "length", "base mount", "platform mount", "axis tilt", "offset", "tilt")
@@ -103,44 +107,71 @@ class GeometricParameters:
         return total
 
     def closing(self, displacements: Array) -> Array:
-        """The displacements (n_places, 6) nearest to given ones with which the loops of an overconstrained robot move.
+        """The displacements (n_places, 6) near given ones with which the loops of an overconstrained robot move.
 
-        Parameters are directions that leave the robot its motion to first order; this removes the second. Raises
-        `PkmError` where no displacements near the given ones do.
+        This removes what locks them beyond first order. Raises `PkmError` where none near the given ones do.
         """
         if not self._redundant:
             return displacements
-        model, wanted, states = self.model.drawing(), np.array(displacements), self.states
-        units = np.where(np.arange(6) < 3, model.length, 1.0)
-        best, least = wanted, np.inf
-        for k in range(FIRST + len(CUTOFFS) + 1):
+        wanted, locking = self.moving(displacements, ())[0], len(self._locking)
+        model, states, best, least = self.model.drawing(), self._few, wanted, np.inf
+        # What locks by its square joins at once; where it leads nowhere, all that locks, the least last.
+        for most, cutoff in [(locking + self._squares, TINY)] * STEPS + [(None, 1e-6)] * 3 + [(None, 0.0)]:
             model.displace(wanted)
             states, _ = model.closed(states)
-            placed = model.placed(states)
-            missing, rows = self._locks(model, placed)
+            missing, rows = self._locks(model, model.placed(states))
             size = float(np.abs(missing).max(initial=0.0))
             if size < least:
                 best, least = wanted, size
-            if size < (CLOSES if k < FIRST else NEARLY) or k == FIRST + len(CUTOFFS):
+            if size < CLOSES:
                 break
             U, sizes, Vt = np.linalg.svd(rows, full_matrices=False)
-            used = np.arange(len(sizes)) < self._locked if k < FIRST else sizes > CUTOFFS[k - FIRST] * sizes[0]
-            step = -(Vt[used].T @ ((U[:, used].T @ missing) / sizes[used]))
-            wanted = wanted + step.reshape(-1, 6) * units
-        if least < NEARLY:
-            return best
-        raise PkmError(
+            used = np.flatnonzero(sizes > cutoff * sizes[0])[:most]
+            # A square is zero twice as far as its tangent.
+            times = np.where((used < locking) | (most is None), 1.0, 2.0)
+            step = Vt[used].T @ (times * (U[:, used].T @ missing) / sizes[used])
+            wanted = (wanted if most else best) - step.reshape(-1, 6) * self._units
+        if least > NEARLY:
+            raise self._open(least)
+        return best
+
+    def moving(
+        self, displacements: Array, parameters: Sequence[GeometricParameter]
+    ) -> tuple[Array, tuple[GeometricParameter, ...]]:
+        """`closing` but for what locks loops by its square, and parameters with the weights by which loops go on so."""
+        if not self._redundant:
+            return displacements, tuple(parameters)
+        model, wanted, states = self.model.drawing(), np.array(displacements), self._few
+        weights = np.array([one.weights / self._units for one in parameters]).reshape(len(parameters), wanted.size)
+        for _ in range(STEPS):
+            model.displace(wanted)
+            states, _ = model.closed(states)
+            missing, rows = self._locks(model, model.placed(states))
+            both = self._corrections(rows, np.column_stack([missing, rows @ weights.T]))
+            wanted = wanted + both[:, 0].reshape(-1, 6) * self._units
+            if np.abs(both[:, 0]).max(initial=0.0) < SETTLED:
+                each = (weights + both[:, 1:].T).reshape(len(parameters), *wanted.shape) * self._units
+                return wanted, tuple(replace(one, weights=by) for one, by in zip(parameters, each, strict=True))
+        raise self._open(float(np.abs(missing).max(initial=0.0)))
+
+    def _open(self, gap: float) -> PkmError:
+        return PkmError(
             f"the loops of {self.mechanism.name} do not close with these displacements or with nearby ones: "
-            f"{least * model.length:.2g} m are left"
+            f"{gap * self.model.length:.2g} m are left"
         )
+
+    def _corrections(self, rows: Array, missing: Array) -> Array:
+        """Displacements (6 n_places, k), of those that lock the loops as drawn, that close what is missing (m, k)."""
+        Q, R = np.linalg.qr(rows @ self._locking.T)
+        return np.asarray(-self._locking.T @ np.linalg.solve(R, Q.T @ missing))
 
     def _locks(self, model: GraphModel, placed: Placed) -> tuple[Array, Array]:
         """What no motion closes of the gaps (rows,), and how displacements (rows, 6 n_places) change it; no units."""
         left = model.null_spaces(placed)
         missing = np.einsum("nkm,nm->nk", left, model.closure(placed)[0]).ravel()
-        units = np.where(np.arange(6) < 3, model.length, 1.0)
         slopes = [  # a ratio is as it was given
-            left @ placed.by_place(k) * units * (place.side != RATIO) for k, place in enumerate(model.places)
+            np.zeros((*left.shape[:2], 6)) if place.side == RATIO else left @ placed.by_place(k) * self._units
+            for k, place in enumerate(model.places)
         ]
         return missing, np.concatenate(slopes, axis=2).reshape(len(missing), -1)
 
@@ -286,19 +317,70 @@ class GeometricParameters:
         self._redundant = model.closure(placed)[0].shape[1] - model.independent
         if not self._redundant or not found:
             return found
-        self._locked = np.linalg.matrix_rank(self._locks(model, placed)[1], tol=LOCKS)
+        self._units = np.where(np.arange(6) < 3, model.length, 1.0)
+        _, sizes, Vt = np.linalg.svd(self._locks(model, placed)[1], full_matrices=False)
+        self._locking = Vt[sizes > LOCKS]
+        self._few = self.states.rows(slice(0, FEW))
+        if np.linalg.matrix_rank(self._locks(model, model.placed(self._few))[1], tol=LOCKS) < len(self._locking):
+            self._few = self.states
         units = np.array([model.length if one.unit == "m" else 1.0 for one in found])
         rows = (model.null_spaces(placed) @ self.closure_by(placed, found)).reshape(-1, len(found)) * units
         rows = np.asarray(np.linalg.qr(rows, mode="r"))
-        combined = _null_basis(rows)
+        each = np.array([one.weights for one in found]) * units[:, None, None]
+        basis = np.array([column for _, column in _null_basis(rows)]).reshape(-1, len(found))
+        squares = self._by_square(np.tensordot(basis, each, axes=1)) @ np.linalg.pinv(basis).T
+        self._squares, result = 0, self._combined(found, rows, each)
+        if len(squares):
+            fewer, self._squares = self._combined(found, np.vstack([rows, squares]), each), len(squares)
+            if self._close(fewer):  # else squares are of either sign, and loops close between them
+                return fewer
+            self._squares = 0
+        return result
+
+    def _combined(self, found: list[GeometricParameter], rows: Array, each: Array) -> list[GeometricParameter]:
+        # With displacements `each` (k, n_places, 6), across rows (m, k).
         result = []
-        for leader, column in combined:
-            weights = np.tensordot(column * units / units[leader], [one.weights for one in found], axes=1)
-            others = [k for k in np.flatnonzero(np.abs(column) > 1e-9) if k != leader]
+        for leader, column in _null_basis(rows):
+            one, others = found[leader], [k for k in np.flatnonzero(np.abs(column) > 1e-9) if k != leader]
+            weights = np.tensordot(column, each, axes=1) / (self.model.length if one.unit == "m" else 1.0)
             names = tuple(found[k].name for k in others)
-            one = found[leader]
             result.append(GeometricParameter(one.name, one.kind, one.unit, weights, names))
         return result
+
+    def _close(self, parameters: list[GeometricParameter]) -> bool:
+        # Whether the loops close with parameters off at random.
+        random, weights = np.random.default_rng(0), np.array([one.weights for one in parameters])
+        try:
+            for _ in range(SURE):
+                self.closing(OFF * np.tensordot(random.standard_normal(len(weights)), weights, axes=1))
+        except PkmError:
+            return False
+        return True
+
+    def _by_square(self, moves: Array) -> Array:
+        # Rows (r, k) of directions across which displacements `moves` (k, n_places, 6) lock the loops by their square.
+        # What a small random displacement newly locks, once its gaps of first order are closed, is a row of the gaps'
+        # second derivative. Displacements across all such rows have none.
+        model, random = self.model.drawing(), np.random.default_rng(0)
+        along = (moves / self._units).reshape(len(moves), -1)
+        found, seen = np.zeros((0, len(moves))), 0
+        while seen < SURE and len(found) < len(moves):
+            wanted, states = SMALL * np.tensordot(random.standard_normal(len(moves)), moves, axes=1), self._few
+            for k in range(3):
+                model.displace(wanted)
+                states, _ = model.closed(states)
+                missing, rows = self._locks(model, model.placed(states))
+                if k < 2:
+                    step = self._corrections(rows, missing[:, None])
+                    wanted = wanted + step.reshape(-1, 6) * self._units
+            Q = np.linalg.qr(rows @ self._locking.T)[0]
+            more = rows @ (along.T + self._corrections(rows, rows @ along.T))
+            more = np.asarray(np.linalg.qr(more - Q @ (Q.T @ more), mode="r")) / SMALL
+            _, sizes, Vt = np.linalg.svd(np.vstack([found, more]), full_matrices=False)
+            seen = seen + 1 if (sizes > BY_SQUARE).sum() == len(found) else 0
+            kept = sizes > BY_SQUARE
+            found = sizes[kept, None] * Vt[kept]
+        return found
 
 
 def _weighed(
