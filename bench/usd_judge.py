@@ -3,6 +3,8 @@
 
 The converter (`pip install mujoco-usd-converter`, in an environment of its own) makes USD of a robot's MJCF, without
 our remark and drawn at home, since its USD says no positions; both are read, and efforts compared there.
+
+With the Python of an environment in its place that has Newton (`pip install newton[importers]`), Newton opens our USD.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import numpy as np
 from bench.timing import words
 from pkm_description import load_mechanism
 from pkm_description.formats.mjcf_export import export_mjcf
+from pkm_description.formats.usd import to_usd
+from pkm_description.gallery import robot_names
 from pkm_dynamics import Dynamics
 
 
@@ -62,7 +66,40 @@ def error(converter: str, name: str) -> float:
     return float(np.abs(first - second).max() / np.abs(first).max())
 
 
+# By Newton's own Python: how far its loops are open where it begins [m], and how many it has.
+IN_NEWTON = """
+import sys, newton, numpy as np
+builder = newton.ModelBuilder()
+builder.add_usd(sys.argv[1])
+model = builder.finalize(device="cpu")
+state = model.state()
+newton.eval_fk(model, model.joint_q, model.joint_qd, state)
+places, loops, gap = state.body_q.numpy(), model.joint_articulation.numpy() < 0, 0.0
+def at(body, p):
+    if body < 0:
+        return p
+    v, w = places[body, 3:6], places[body, 6]
+    t = 2.0 * np.cross(v, p)
+    return places[body, :3] + p + w * t + np.cross(v, t)
+for j in np.flatnonzero(loops):
+    ends = [at(getattr(model, f"joint_{one}").numpy()[j], getattr(model, f"joint_X_{one[0]}").numpy()[j, :3])
+            for one in ("parent", "child")]
+    gap = max(gap, float(np.linalg.norm(ends[0] - ends[1])))
+print(f"{loops.sum()} loops, open by {gap:.1e} m")
+"""
+
+
+def opened(python: str, name: str) -> str:
+    """What Newton makes of our USD, by the Python that has it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{name}.usda"
+        file.write_text(to_usd(load_mechanism(name))[0])
+        done = subprocess.run([python, "-c", IN_NEWTON, file], capture_output=True, text=True, check=False)
+    return (done.stdout if done.returncode == 0 else done.stderr).splitlines()[-1]
+
+
 if __name__ == "__main__":
     given = words(__doc__)
-    for robot in given[1:] or ("five_bar", "planar_3rrr", "gough_stewart"):
-        print(f"{robot}: {error(given[0], robot):.1e}")
+    newton = Path(given[0]).name.startswith("python")
+    for robot in given[1:] or (robot_names() if newton else ("five_bar", "planar_3rrr", "gough_stewart")):
+        print(f"{robot}: {opened(given[0], robot) if newton else format(error(given[0], robot), '.1e')}")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From bodies and joints to URDF+: which joints make the tree, and which close loops.
 
-Cut is what the file itself takes for closing, else passive balls and hinges; other kinds only where a loop has neither,
-and never a driven, geared or limited joint (Kruskal's algorithm, the joints worth keeping first).
+Cut is what the file takes for closing, else passive balls and hinges, then others, but nothing driven, geared, limited.
 """
 
 from __future__ import annotations
@@ -198,7 +197,7 @@ class _Tree:
         self.home: dict[str, float] = {}
         order = {joint.name: n for n, joint in enumerate(self.assembly.joints)}
         for _body, (joint, turned) in sorted(self.tree.items(), key=lambda item: order[item[1][0].name]):
-            self._joint(_reversed(joint) if turned else joint)
+            self._joint(turned_round(joint) if turned else joint)
         for joint in self.cut:
             self._loop(joint)
         for spring in self.assembly.springs:
@@ -446,7 +445,8 @@ def _worth(joint: Connection, followed: set[str], own: bool) -> float:
     return worth
 
 
-def _reversed(joint: Connection) -> Connection:
+def turned_round(joint: Connection) -> Connection:
+    """The same joint seen from its child, of the same position."""
     axis, axis2 = (-joint.axis2, -joint.axis) if joint.kind == "universal" else (-joint.axis, joint.axis2)
     turned = replace(joint, parent=joint.child, child=joint.parent, first=joint.second, second=joint.first)
     return replace(turned, axis=axis, axis2=axis2)

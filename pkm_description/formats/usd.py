@@ -34,7 +34,7 @@ from pkm_description.formats.bodies_and_joints import (
     position_as_drawn,
     weak_passive_joints,
 )
-from pkm_description.formats.spanning_tree import spanning
+from pkm_description.formats.spanning_tree import spanning, turned_round
 from pkm_description.joint_geometry import frame_along
 from pkm_description.mechanism import Array, Inertial, Limits, Mechanism, Mimic, frozen, symmetric_of
 from pkm_description.rotations import inverse_transform, transform, transform_from_wxyz, wxyz_from_rotation
@@ -339,7 +339,9 @@ def _same(single: Any, exact: Any) -> bool:
 def to_usd(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple[str, list[str]]:
     """USD text of a robot at home, and notes; universal joints and kinds in `split` become hinges in a row."""
     assembly = made_of(mechanism, ("universal", *split))
-    cut = spanning(assembly, mechanism.base_link, own=False)[1]
+    tree, cut = spanning(assembly, mechanism.base_link, own=False)
+    turned = {joint.name for joint, turned in tree.values() if turned}  # others ask for the base's side first
+    assembly.joints = [turned_round(joint) if joint.name in turned else joint for joint in assembly.joints]
     notes = [f"loops are cut at {', '.join(f'{joint.name} ({joint.kind})' for joint in cut)}"] * bool(cut)
     notes += assembly.notes
     damped = [joint.name for joint in assembly.joints if joint.damping]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,18 @@ def test_usd_is_physics_to_its_own_library(delta):
     assert {str(one.GetPrim().GetTypeName()) for one in out} <= {"PhysicsSphericalJoint", "PhysicsRevoluteJoint"}
     driven = {one.GetPrim().GetName() for one in joints if one.GetPrim().HasAPI(UsdPhysics.DriveAPI)}
     assert driven == set(mechanism.actuated_joints)
+
+
+@pytest.mark.parametrize("name", ["quattro", "delta"])
+def test_usd_has_the_side_of_the_base_first(name, of_gallery):
+    """Newton refuses joints of the tree the other way round: a Quattro's half plates are hinged to its platform."""
+    mechanism = of_gallery[name].kinematics.mechanism
+    joints = re.findall(r'def Physics\w+Joint "[^{]*\{(.*?)\n\s*\}', to_usd(mechanism)[0], re.DOTALL)
+    tree = [re.findall(r"rel physics:body\d = <(.*)>", one) for one in joints if "excludeFromArticulation" not in one]
+    reached = {tree[0][0]}  # the base, which is fixed to the world
+    for _ in tree:
+        reached |= {ends[1] for ends in tree[1:] if ends[0] in reached}
+    assert len(tree) == len(reached) == len({ends[-1] for ends in tree})
 
 
 def test_usd_says_where_joints_are_drawn(of_gallery):
