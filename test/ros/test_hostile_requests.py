@@ -22,6 +22,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from pkm_control.operator_interface import Mode
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_hardware.machine import NO_FAULT
@@ -249,13 +250,16 @@ def test_the_robot_still_moves_after_all_that(robot: Run) -> None:
         request = PlayMotion.Request(motion="circle", cycles=1)
         answer = robot.graph.call(PlayMotion, topics.PLAY_MOTION, request, 60.0)
         answers.append(answer.message)
-        time.sleep(0.5)
         return bool(answer.success)
 
+    states: list[ControllerState] = robot.graph.listen(ControllerState, topics.CONTROLLER_STATE)
     try:
         robot.graph.wait(plays, 40.0)
     except AssertionError as error:
         raise AssertionError(answers[-1]) from error
+    robot.graph.wait(lambda: states and states[-1].mode == Mode.TRACKING)
+    time.sleep(4.0)  # on the way to the start, it holds there, on its circle
+    robot.graph.wait(lambda: states[-1].mode == Mode.HOLDING)
 
 
 @pytest.mark.slow
