@@ -8,7 +8,7 @@ import numpy as np
 from pkm_description.load import contents_of, digest_of
 from pkm_description.mechanism import Array
 from pkm_dynamics.transmission.transmission import Transmission
-from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SHORTEST, SOLVED, TRIES
+from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SHORTEST, SQUARED, TRIES
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 from pkm_kinematics.linkage.recorded_linkage import record_lean, state_at
 from pkm_runtime.codegen.c_code import KEEPS_NAN, CCode, Part, harmless, identifier, quoted
@@ -68,9 +68,10 @@ static inline double larger(double a, double b) {{ return a > b ? a : b; }}
 static inline double smaller(double a, double b) {{ return a < b ? a : b; }}
 static inline double worse(double a, double b) {{ return a != a || b <= a ? a : b; }}
 
-/* Two of Newton's steps of each part of the linkage, by the derivatives of the first; then positions, rates, efforts.
-   1: it has no derivative here. */
-static int lead(const double joint[N], const double was[S], const double effort[N], double out[S + 2 + 2 * M])
+/* The linkage where its rates lead along a way of the joints, one of Newton's steps of each part of it, then positions,
+   rates, efforts. 1: it has no derivative here. */
+static int lead(const double joint[N], const double was[S], const double effort[N], const double way[N],
+                double out[S + 2 + 2 * M])
 {{
     (void)larger;
     (void)smaller;
@@ -81,7 +82,7 @@ static int lead(const double joint[N], const double was[S], const double effort[
 
 void {name}_home(double state[S + N]) /* the linkage, then the joints */
 {{
-    static const double home[S] = {{
+    static const double home[S] = {{ /* its rates are not known yet: zero */
         {home}
     }};
     for (int k = 0; k < S; k++)
@@ -90,17 +91,20 @@ void {name}_home(double state[S + N]) /* the linkage, then the joints */
         state[S + k] = {name}_home_joints[k];
 }}
 
-/* Leads `at` on if the joints are near; `out` as `lead` writes it. */
-static int one_part(const double joints[N], const double effort[N], double at[S], double out[S + 2 + 2 * M])
+/* Leads `at` on along a way, which is used up, if it is short; `out` as `lead` writes it. */
+static int one_part(const double joints[N], const double effort[N], double way[N], double at[S],
+                    double out[S + 2 + 2 * M])
 {{
     double was[S];
     for (int k = 0; k < S; k++)
         was[k] = at[k];
     for (int correction = 0; correction < {corrections}; correction++) {{
-        if (lead(joints, at, effort, out) || !(out[S] < {lost!r}))
+        if (lead(joints, at, effort, way, out) || !(out[S] < {lost!r}))
             break;
         for (int k = 0; k < S; k++)
             at[k] = out[k];
+        for (int k = 0; k < N; k++)
+            way[k] = 0.0;
         if (out[S] < {solved!r})
             return out[S + 1] > {singular!r} ? {NAME}_OK : {NAME}_FOLDED;
     }}
@@ -113,14 +117,16 @@ static int one_part(const double joints[N], const double effort[N], double at[S]
 static int in_parts(const double begin[S + N], const double joints[N], const double effort[N], double at[S],
                     double out[S + 2 + 2 * M])
 {{
-    double done = 0.0, part = 1.0, aim[N];
+    double done = 0.0, part = 1.0, aim[N], way[N];
     for (int k = 0; k < S; k++)
         at[k] = begin[k];
     for (int tried = 0; tried < {tries}; tried++) {{
         const double next = done + part;
-        for (int k = 0; k < N; k++)
+        for (int k = 0; k < N; k++) {{
             aim[k] = next >= 1.0 ? joints[k] : begin[S + k] + next * (joints[k] - begin[S + k]);
-        const int status = one_part(aim, effort, at, out);
+            way[k] = aim[k] - begin[S + k] - done * (joints[k] - begin[S + k]);
+        }}
+        const int status = one_part(aim, effort, way, at, out);
         if (status != {NAME}_TOO_FAR) {{
             done = next;
             if (done >= 1.0)
@@ -187,9 +193,10 @@ def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
     name, t = identifier(name), transmission
     system = t.linkage.system
     recording, dependent = record_lean(system, t.actuators)
-    n, m, states = len(t.joints), len(t.actuators), 2 * len(dependent)
+    n, m, states = len(t.joints), len(t.actuators), (2 + len(t.joints)) * len(dependent)
     inputs = {(0, k): f"joint[{k}]" for k in range(n)}
     inputs |= {(0, n + k): f"was[{k}]" for k in range(states)} | {(0, n + states + k): f"effort[{k}]" for k in range(n)}
+    inputs |= {(0, 2 * n + states + k): f"way[{k}]" for k in range(n)}
     results = [(f"out[{k}]", number) for k, number in enumerate(recording.results)]
     tape = recording.tape
     part = Part("the linkage", len(tape.order), len(tape.conditions), "return 1;", results)
@@ -202,7 +209,7 @@ def transmission_in_c(transmission: Transmission, name: str) -> dict[str, str]:
         "home_joints": ", ".join(repr(float(x)) for x in t.home), "lines": "\n".join(lines),
         "home": _numbers(state_at(system, system.home, dependent)),
         "parts": round(1.0 / SHORTEST), "tries": TRIES, "shortest": SHORTEST,
-        "corrections": CORRECTIONS, "lost": LOST, "solved": SOLVED, "singular": SINGULAR_BELOW,
+        "corrections": CORRECTIONS, "lost": LOST, "solved": SQUARED, "singular": SINGULAR_BELOW,
         "digest": digest_of(t.tree),
     }  # fmt: skip
     header, source = HEADER.format(**given), SOURCE.format(keeps_nan=KEEPS_NAN, **given)

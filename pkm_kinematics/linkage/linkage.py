@@ -229,11 +229,11 @@ def lean_outputs(
     system = linkage.system
     recording, names = record_lean(system, outputs)
     code, n, m = MachineCode(recording), len(system.inputs), len(outputs)
-    states = 2 * len(names)
+    states, rates = (2 + n) * len(names), np.zeros(n * len(names))  # none are known yet
     at = linkage.home if start is None else start
     positions = system.home | dict(zip(linkage.names, map(float, at), strict=True))
-    inputs = np.concatenate([at[:n], state_at(system, positions, names), np.zeros(n)])
-    home = np.concatenate([linkage.home[:n], state_at(system, system.home, names)])
+    inputs = np.concatenate([at[:n], state_at(system, positions, names), rates, np.zeros(2 * n)])
+    home = np.concatenate([linkage.home[:n], state_at(system, system.home, names), rates])
     begins = np.stack((inputs[: n + states], home))
     fixed = code.address, states, begins, np.empty(states), inputs, np.empty(states + 2 + 2 * m)
     call = bind(to_outputs, fixed, (inputs[:n].copy(), np.zeros(n), np.zeros(m), np.zeros(m)))

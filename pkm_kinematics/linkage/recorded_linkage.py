@@ -35,7 +35,7 @@ from pkm_runtime.codegen.derivatives import rates_of
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
 Table = dict[str, list[Number]]  # rates of a joint by name, per rate of each input
-CHORDS = 1  # further steps with the derivatives of the last: each divides the error by that before these
+CHORDS = 1  # further steps with the derivatives of the second, for many states at once
 FARTHEST = 1e6  # rad: angles beyond have no digits left to close a loop with
 # Pi in three parts, the first two so short that whole multiples up to FARTHEST are exact.
 _PI = (3.1415926534682512, 1.215420100718692e-10, 5.825464112186712e-20)
@@ -343,16 +343,21 @@ def record_solve(system: LoopSystem) -> Recording:
 
 
 def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, tuple[str, ...]]:
-    """From inputs, states of some dependent joints, and efforts (n,) at the inputs, what a control loop asks for.
+    """From inputs, states and rates (d n) of some dependent joints, efforts (n,), and the inputs' way (n,) from there.
 
-    States (2 each), the last correction or gap, the least margin; positions of `outputs`; their efforts, which make
-    those at the inputs. And the names of the dependent joints, those alone on which the outputs depend.
+    States (2 each), rates, the last correction or gap, the least margin; positions of `outputs`; their efforts, which
+    make those at the inputs. And the names of the dependent joints, those alone on which the outputs depend.
     """
     blocks = system.blocks_for(outputs)
     names = tuple(name for block in blocks for name in block.joints)
     n, m = len(system.inputs), len(outputs)
-    r = Recorder(system, np.sin(1.0 + np.arange(n)), names)
-    last = extreme("worse", 0.0, *(r.step(block, CHORDS) for block in blocks))
+    # The way is too short to lead elsewhere in the recording.
+    numbers = np.sin(1.0 + np.arange(n * len(names) + 2.0 * n))
+    r = Recorder(system, np.concatenate([numbers[:-n], 1e-9 * numbers[-n:]]), names)
+    way = [x * (1.0 / r.unit(k)) for k, x in zip(system.inputs, r.extra[-n:], strict=True)]
+    for k, name in enumerate(names):
+        r._move(name, _sum(rate * x for rate, x in zip(r.extra[k * n : k * n + n], way, strict=True)))
+    last = extreme("worse", 0.0, *map(r.step, blocks))
     K = r.rates(blocks)
     units = [[r.unit(a) / r.unit(k) for k in system.inputs] for a in outputs]
     J = np.array([K[a] for a in outputs], dtype=object) * np.array(units, dtype=object)
@@ -361,8 +366,9 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
         # one ratio is always regular: where the motor loses the joint it is small beside the recorded one
         r.margins.append(abs(J[0, 0]) * (1.0 / abs(value_of(J[0, 0]))))
     r.margins.append(_kernel(factorise)(J, m, n, inverse, weights))
-    _kernel(least_norm)(J, m, n, inverse, weights, np.array(r.extra, dtype=object), efforts)
-    states = [x for name in names for x in r.state[name]]
+    given = np.array(r.extra[-2 * n : -n], dtype=object)
+    _kernel(least_norm)(J, m, n, inverse, weights, given, efforts)
+    states = [x for name in names for x in r.state[name]] + [x for name in names for x in K[name]]
     last = extreme("worse", last, *r.gaps)
     results = (*states, last, extreme("min", 1.0, *r.margins), *map(r.angle, outputs), *efforts)
     return Recording(r.tape, 1, results), names

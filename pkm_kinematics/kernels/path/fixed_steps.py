@@ -130,6 +130,7 @@ def settle(model, data, pose, end):
 
 LOST = 1e-2  # a second correction above it, dimensionless: the step was too long
 SOLVED = 1e-9  # a last correction below it: the next would be below rounding
+SQUARED = 1e-7  # a last correction by derivatives of its own below it: what is left is its square
 CORRECTIONS = 6
 SHORTEST = 1.0 / 64.0  # of the way from where a linkage was: it is tried at once, else in 2, 4, ... equal parts
 TRIES = 80  # of parts of a way, at most: those of the shortest, and what failed before
@@ -139,14 +140,16 @@ FOLDS, INVALID, FAR = 3, 5, 8  # SINGULAR, INVALID_INPUT and NOT_CONNECTED of `p
 @compiled
 def one_part(code, states, kept, inputs, results):
     """Lead a linkage to the inputs, if it is near; its state stays as it was where that fails."""
-    n = (inputs.shape[0] - states) // 2
-    state = inputs[n : n + states]
+    n = (inputs.shape[0] - states) // 3
+    state, way = inputs[n : n + states], inputs[2 * n + states :]
     copy(state, kept)
     for _ in range(CORRECTIONS):
         if call_code(code, inputs, results) != CONVERGED or not results[states] < LOST:
             break
         copy(results, state)
-        if results[states] < SOLVED:
+        for k in range(n):
+            way[k] = 0.0
+        if results[states] < SQUARED:
             return CONVERGED if is_regular(results[states + 1]) else FOLDS
     copy(kept, state)
     return FAR
@@ -162,6 +165,7 @@ def in_parts(code, states, begin, kept, inputs, results, q):
         aim = done + part
         for k in range(n):
             inputs[k] = q[k] if aim >= 1.0 else begin[k] + aim * (q[k] - begin[k])
+            inputs[2 * n + states + k] = inputs[k] - begin[k] - done * (q[k] - begin[k])
         status = one_part(code, states, kept, inputs, results)
         if status != FAR:
             done = aim
