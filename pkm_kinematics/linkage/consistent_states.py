@@ -25,7 +25,9 @@ from pkm_runtime.describable import listed
 from pkm_runtime.errors import UsageError
 from pkm_runtime.kernels.binding import empty_shareable, shareable
 
-ROWS = 1032  # at once, so that they stay in a core's cache
+# At once, so that they stay in a core's cache: an odd number of its lines, as `empty_columns` has them, so that columns
+# are contiguous, which kernels are vectorised for.
+ROWS = 1032
 GPU_ROWS = 1 << 18  # at once on a GPU, 100 to 1000 bytes each
 NEAR = 1e-3  # a last correction below it, dimensionless: the next ones stay on the branch
 DRAWS = 30  # rounds for what did not close
@@ -225,7 +227,7 @@ def consistent_states(
 
     def part(at: slice) -> None:
         rng = library.random.default_rng(seed) if gpu else np.random.Generator(np.random.SFC64([seed, at.start]))
-        done, rows = at.start, min(GPU_ROWS if gpu else ROWS, 8 * (-(-(at.stop - at.start) // 8) | 1))
+        done, rows = at.start, min(GPU_ROWS if gpu else ROWS, 8 * (-(-(at.stop - at.start) // 8) | 1))  # see ROWS
         for _ in range(DRAWS * (1 + (at.stop - at.start) // rows)):
             if done == at.stop:
                 return

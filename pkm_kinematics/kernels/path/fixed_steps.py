@@ -216,7 +216,7 @@ def begin_at_random(numbers, lowest, width, terms, coefficients, term, columns):
     Inputs are `lowest` + `width` times these, starts a polynomial of `coefficients` (d, m) by `terms` (m, 3), products
     of positions from -1 to 1, -1 for none.
     """
-    # All loops go along rows, which the compiler vectorises where nothing in them is read and written.
+    # The innermost loops go along rows, so that the compiler vectorises them.
     n, rows = numbers.shape[0] // 3, numbers.shape[1]
     for k in range(3 * n):
         for r in range(rows):
