@@ -130,7 +130,7 @@ class TransmissionRange(Plottable):
     actuators: Array  # (n, m)
     jacobian: Array  # (n, m, joints)
     margin: Array  # (n,)
-    gap: float  # m, the largest
+    widest: tuple[str, float]  # the loop that is open the most, and by how much [m or rad]
     armature: Array  # (n, joints, joints), with the linkage's masses
     rotors: Array  # (n, joints, joints), without
     effort: Array  # (n, joints): of each joint alone
@@ -218,9 +218,10 @@ class TransmissionRange(Plottable):
 
     def _fold(self) -> list[str]:
         lost = self.q[~self.solved]
-        closed = f"loops close to {self.gap:.2g} m"
-        if self.gap > CONTRADICTS:
-            closed = f"its loops contradict each other and stay open by up to {self.gap:.2g} m"
+        name, gap = self.widest
+        closed = f"loops close to {gap:.2g} m"
+        if gap > CONTRADICTS:
+            closed = f"its loops contradict each other: {name} stays open by up to {gap:.2g} m"
         if not len(lost):
             low = self.extremes[MARGIN].value
             verdict = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"
@@ -277,9 +278,9 @@ def _answers(t: Transmission, q: Array, axes: tuple[Array, ...]) -> Transmission
     speeds = np.array([t.motors[name].speed for name in t.actuators])
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = (speeds[:, None] / np.abs(s.jacobian)).min(axis=1)
-    closed, gap = s.linkage.status == Status.CONVERGED, float(np.nanmax(s.linkage.gap))
+    closed = s.linkage.status == Status.CONVERGED
     return TransmissionRange(
-        t, q, axes, closed, s.actuators, s.jacobian, s.margin, gap,
+        t, q, axes, closed, s.actuators, s.jacobian, s.margin, t.linkage.widest(s.linkage),
         t.armature(q), t.armature(q, linkage=False), t.effort_alone(q), alone,
     )  # fmt: skip
 

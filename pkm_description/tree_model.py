@@ -338,11 +338,18 @@ def _closed(model: ClosureModel, start: Array) -> dict[str, float]:
     """Positions near `start` (size,) that close the loops, by degree of freedom."""
     q, gap = close(model, model.closure, np.ones(model.size, dtype=bool), start)
     if gap > ROUNDED:
-        ties: list[Tie] = [*model.loops, *model.couplings]
-        gaps = {one.name: float(np.abs(model.closure(q, [one])[0]).max()) * model.length for one in ties}
-        worst = max(gaps, key=lambda name: gaps[name])
-        where = f'<{"loop" if any(one.name == worst for one in model.loops) else "coupling"} name="{worst}">'
+        where, gap = widest(model, q)
         remedy = "correct the geometry, or start the search with <home><joint name= position= /></home> (a keyframe)"
-        raise DescriptionError(where, f"it stays open by {gaps[worst]:.3g} m or rad at home", remedy)
+        raise DescriptionError(where, f"it stays open by {gap:.3g} m or rad at home", remedy)
     names = [f.name for joint in model.free for f in freedoms(joint)]
     return dict(zip(names, map(float, q), strict=True))
+
+
+def widest(model: ClosureModel, q: Array) -> tuple[str, float]:
+    """The element of the loop or coupling that is open the most at q (size,), and by how much [m or rad]."""
+    ties: list[Tie] = [*model.loops, *model.couplings]
+    gaps = [float(np.abs(model.closure(q, [one])[0]).max()) * model.length for one in ties]
+    worst = int(np.argmax([*gaps, 0.0]))
+    if worst == len(ties):
+        return "", 0.0
+    return f'<{"loop" if worst < len(model.loops) else "coupling"} name="{ties[worst].name}">', gaps[worst]

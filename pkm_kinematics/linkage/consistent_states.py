@@ -83,9 +83,8 @@ class LinkageStates:
             problem, remedy = "it is a fold, from where they go on in several ways", "give another, in MJCF a <key>"
             raise UsageError(f"home of {', '.join(self.linkage.inputs)}", problem, remedy)
         if (found := solved.gap.max(where=closed, initial=0.0)) > gap:
-            problem = (
-                f"loops of {', '.join(self.linkage.inputs)} contradict each other: they stay open by {found:.2g} m"
-            )
+            name, inputs = self.linkage.widest(solved)[0], ", ".join(self.linkage.inputs)
+            problem = f"loops of {inputs} contradict each other: {name} stays open by {found:.2g} m"
             remedy = f"give others, leave out a loop or coupling, or allow it: gap={2.0 * found:.1g}"
             raise UsageError("ranges", problem, remedy)
         terms, ways = self._values((q[:, closed] - middle) / half), self.halves(solved.q[closed, len(ends) :].T)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Inertial
-from pkm_description.tree_model import TreeModel
+from pkm_description.tree_model import TreeModel, widest
 from pkm_kinematics.batch import over_cores
 from pkm_kinematics.kernels.path.fixed_steps import CORRECTIONS, LOST, SOLVED, to_outputs
 from pkm_kinematics.kernels.regularity import is_regular
@@ -60,6 +60,12 @@ class Linkage:
     def folded(self) -> bool:
         """Whether it is singular at home, from where it can go on in several ways: answers are not to be had then."""
         return bool(self.at(self.home[None, : len(self.inputs)]).status[0] != Status.CONVERGED)
+
+    def widest(self, solved: Solved) -> tuple[str, float]:
+        """The element of the loop that is open the most in any of these states, and by how much [m or rad]."""
+        worst = solved.q[int(np.nanargmax(solved.gap))]
+        at = self.system.home | dict(zip(self.names, map(float, worst), strict=True))
+        return widest(self.system.model, np.array([at[name] for name in self.system.names]))
 
     @cached_property
     def _solve(self) -> VectorCode:
