@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pkm_runtime.local_services import asked_at_once
+from pkm_runtime.optional import release
 
 COMMANDS = {  # word: module, and what it does
     "run": ("pkm_bringup.runner", "bring a robot to life over ROS: machine, kinematics, dynamics, controller, page"),
@@ -55,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if words else 2
+    if words == ["--version"]:
+        print(f"pkm {release()}")
+        return 0
     if words[0] not in COMMANDS:
         near = difflib.get_close_matches(words[0], COMMANDS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(COMMANDS)}"
@@ -63,9 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
     code = _run(words)
     if code == _INTERRUPTED:
-        exec(
-            ""
-        )  # Python, which was interrupted in text that it executed, would end by SIGINT: this makes it forget that
+        # Python that was interrupted in text that it executed would end by SIGINT. More text makes it forget that.
+        exec("")
     return code
 
 
@@ -98,7 +101,8 @@ def usage() -> str:
     """The list of subcommands, as a text."""
     width = max(len(word) for word in COMMANDS)
     lines = [f"  {word:<{width}}  {what}" for word, (_, what) in COMMANDS.items()]
-    return "\n".join(["usage: pkm COMMAND [options]", "", *lines, "", "pkm COMMAND --help tells its options."])
+    end = "pkm COMMAND --help tells its options, pkm --version the version."
+    return "\n".join(["usage: pkm COMMAND [options]", "", *lines, "", end])
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ def _calibrate(given: argparse.Namespace) -> int:
                 not given.real_crosses,
                 only=given.only,
                 ideal_gears=not given.real_gears,
-                told=messages.append,
+                report_progress=messages.append,
             )
     except ContradictionError as error:
         reason = str(error)

@@ -103,7 +103,7 @@ def calibrate(
     seed: int = 0,
     only: Sequence[str] = (),
     ideal_gears: bool = True,
-    told: Callable[[str], object] = str,
+    report_progress: Callable[[str], object] = str,
 ) -> Calibration:
     """Find where a robot's joints sit, or raise a `PkmError` with the reason why these measurements do not say it.
 
@@ -111,7 +111,7 @@ def calibrate(
         kept: share of the rows by which the answer is judged; 0 uses all.
         ideal_joints, ideal_gears: see `GeometricParameters`.
         only: patterns of the parameters that may be off, as `*: zero of *`; all of them where none is given.
-        told: is called with how much is done, in words.
+        report_progress: is called with how much is done, in words.
     """
     notes: list[str] = []
     measured = _without_copies(measured, notes)
@@ -134,7 +134,7 @@ def calibrate(
     chosen = _chosen(parameters, fit, only)
     _check_determined(fit, chosen)
     try:
-        found, total, states = _estimated(parameters, fit, chosen, told)
+        found, total, states = _estimated(parameters, fit, chosen, report_progress)
     except ContradictionError as error:
         raise _explained(error, part(np.arange(len(measured))), chosen) from error
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
@@ -223,7 +223,7 @@ def _without_impossible(parameters: GeometricParameters, measured: Measurements,
 
 def _estimated(
     parameters: GeometricParameters, fit: MeasuredRobot, chosen: tuple[GeometricParameter, ...],
-    told: Callable[[str], object],
+    report_progress: Callable[[str], object],
 ) -> tuple[Estimate, Array, States]:  # fmt: skip
     """The estimate, displacements (n_places, 6) that close the loops, and the configurations with them. A measuring
     frame that was found takes part, so that intervals contain it; `fit.frame` is then the better one.
@@ -244,7 +244,7 @@ def _estimated(
         if last and np.array_equal(last[0][0], values):
             return last[0][1:]
         done = next(steps)
-        told(f"{100 * done // USUAL} % done" if done < USUAL else "more steps than usual")
+        report_progress(f"{100 * done // USUAL} % done" if done < USUAL else "more steps than usual")
         if moves:
             fit.frame = transform(values[k : k + 3], rotation_from_vector(values[k + 3 :])) @ first
         try:

@@ -376,10 +376,7 @@ class _Head:
 
 
 def read_mcode(path: Path) -> Printer:
-    """Read a CSV of x,y,z below M665 and M666.
-
-    z is what the firmware says where the nozzle touches the bed.
-    """
+    """Read a CSV of x,y,z below M665 and M666; z is what the firmware says where the nozzle touches the bed."""
     head, points, lines = _Head(str(path)), list[list[float]](), list[int]()
     header = 0
     for number, line in enumerate(lines_of(path), 1):

@@ -8,6 +8,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -70,3 +71,11 @@ def uncollected() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
+
+
+def release() -> str:
+    """Version of this suite."""
+    try:
+        return version("pkm_control")
+    except PackageNotFoundError:
+        return "of a clone"

@@ -37,7 +37,6 @@ from pkm_dynamics.export_c.headers import (
     Header,
     Scalar,
     cpp_header,
-    release,
     stays_open,
     wrapped,
 )
@@ -54,6 +53,7 @@ from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen.c_code import CHOICES, KEEPS_NAN, LONG, identifier, quoted
+from pkm_runtime.optional import release
 
 # Of the robot's size: between poses on the way of a platform with one degree of freedom, from which limbs are found
 BETWEEN = 0.05

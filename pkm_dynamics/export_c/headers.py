@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from pkm_description.load import digest_of
 from pkm_dynamics.export_c.recorded_function import SINGULAR_SINGLE
 from pkm_dynamics.export_c.recorded_robot import RecordedRobot
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
+from pkm_runtime.optional import release
 
 
 class Scalar:
@@ -339,11 +339,3 @@ extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N 
 def stays_open(robot: RecordedRobot) -> str:
     """The status where limbs do not close."""
     return "PKM_NOT_CONNECTED" if robot.iterated else "PKM_UNREACHABLE"
-
-
-def release() -> str:
-    """Version of this suite."""
-    try:
-        return version("pkm_control")
-    except PackageNotFoundError:
-        return "of a clone"

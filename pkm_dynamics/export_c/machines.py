@@ -10,8 +10,8 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_quaternion, rpy_from_rotation
 from pkm_dynamics.export_c.c_files import CFiles
-from pkm_dynamics.export_c.headers import release
 from pkm_dynamics.export_c.recorded_function import ExportError
+from pkm_runtime.optional import release
 
 
 def arduino_library(files: CFiles) -> dict[str, str]:

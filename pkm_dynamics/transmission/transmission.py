@@ -95,8 +95,8 @@ class Transmission(Describable):
         clusters = tree.clusters
         self.joints = tuple(joints) or tuple(name for one in clusters for name in one.independent)
         if loose := [name for name in self.joints if not joints and name not in tree.joint_named]:
-            told = f"{listed(loose)}: the loops leave this free, which a joint of several degrees of freedom allows"
-            raise LinkageError(f"{told}; make joint '{loose[0].partition('/')[0]}' one of fewer")
+            problem = f"{listed(loose)}: the loops leave this free, which a joint of several degrees of freedom allows"
+            raise LinkageError(f"{problem}; make joint '{loose[0].partition('/')[0]}' one of fewer")
         tied = set().union(*(members for members, _ in tree.tied_to(self.joints)))
         self.actuators = tuple(actuators) or tuple(n for one in clusters for n in one.actuators if n in tied)
         if not self.joints or not self.actuators:

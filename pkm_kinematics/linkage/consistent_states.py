@@ -218,9 +218,9 @@ def consistent_states(
     ends = library.asarray([[low, *-most], [high - low, *(2.0 * most)]])  # (2, 3, drawn): lowest, and how far it ranges
     parts, first = [], 0
     for one in linkages:
-        mine = slice(first, first := first + len(one.linkage.inputs))
-        columns = [np.array([*map(names.index, some)], dtype=int) for some in (drawn[mine], one.system.dependent)]
-        parts.append((one, one.fit(bounds[:, mine].T, gap) if n else None, ends[:, :, mine].reshape(2, -1), columns))
+        own = slice(first, first := first + len(one.linkage.inputs))
+        columns = [np.array([*map(names.index, some)], dtype=int) for some in (drawn[own], one.system.dependent)]
+        parts.append((one, one.fit(bounds[:, own].T, gap) if n else None, ends[:, :, own].reshape(2, -1), columns))
     free = ends[..., first:, None], np.array([*map(names.index, drawn[first:])], dtype=int)
     states = (empty_shareable if library is np else library.empty)((3, -(-n // 8) * 8, len(names)))[:, :n]
 

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,8 @@ def test_what_there_is_is_listed_and_near_words_are_named(capsys: pytest.Capture
     assert main([]) == 2
     assert capsys.readouterr().out == listed
     assert all(f"  {word} " in listed for word in COMMANDS)
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pkm {version('pkm_control')}\n"
     assert main(["chekc"]) == 2
     assert "did you mean check?" in capsys.readouterr().err
     assert main(["dance"]) == 2
