@@ -32,7 +32,7 @@ from pkm_dynamics.export_c.recorded_function import ExportError
 
 HEADER = [
     "robot", "lines", "KB", "gcc -O2", "inverse", "lean", "inverse dynamics", "lean", "direct dynamics", "lean",
-    "forward", "lean", "Pinocchio", "largest error", "beside singularities", "of float", "beside singularities",
+    "forward", "lean", "Pinocchio", "largest error", "roundings × condition", "of float", "roundings × condition",
 ]  # fmt: skip
 # What the CMakeLists.txt asks for, with -DNATIVE=ON
 NATIVE = ["-std=gnu99", "-O3", "-DNDEBUG", "-fno-math-errno", "-fno-trapping-math", "-march=native"]
@@ -109,7 +109,7 @@ def _errors(files: CFiles, folder: Path) -> list[str]:
     _compile([folder / f"{files.name}.c", folder / f"{files.name}_test.c"], ["-O1"], program)
     done = subprocess.run([program], capture_output=True, text=True)
     found = []
-    for pattern in (r"^(\w+) +largest error (\S+) in [1-9]", r"^(\w+) .* beside singularities (\S+) roundings"):
+    for pattern in (r"^(\w+) +largest error (\S+) in [1-9]", r"^(\w+) .* (\S+) roundings"):
         pairs = re.findall(pattern, done.stdout, re.MULTILINE)
         function, number = max(pairs, key=lambda pair: float(pair[1]), default=("", ""))
         found.append(f"{number} ({function.replace('_', ' ')})" if number else "")

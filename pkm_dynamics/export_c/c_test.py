@@ -167,8 +167,8 @@ static const int expected[STATES][FUNCTIONS + 1] = {{
 static const {real} states[STATES][{width}] = {{
 {table}
 }};
-static double errors[FUNCTIONS], roundings[FUNCTIONS];
-static int solved[FUNCTIONS], beside[FUNCTIONS], without[FUNCTIONS], refused[FUNCTIONS], singular[FUNCTIONS];
+static double errors[FUNCTIONS][2], roundings[FUNCTIONS]; /* errors at small and large conditions */
+static int solved[FUNCTIONS], large[FUNCTIONS], without[FUNCTIONS], refused[FUNCTIONS], singular[FUNCTIONS];
 static int wrong[FUNCTIONS];
 
 static {real} *actuated_of(int i, const {real} joints[], {real} actuated[])
@@ -233,43 +233,47 @@ static void compare(int f, int i, int status, const {real} found[], const {real}
     for (int k = 0; k < n; k++) {{
         const double difference = fabs((k < 3 || f != 1 ? 1.0 : sign) * (double)found[k] - (double)wanted[k]) / top;
         if (!(difference <= off))
-            off = difference;
+            off = difference < HUGE_VAL ? difference : HUGE_VAL; /* also where it is not a number */
     }}
     const int well = WELL * divisor >= 1.0;
-    double *worst = well ? &errors[f] : &roundings[f];
-    if (!well)
-        off *= divisor / EPSILON;
-    if (!(off <= *worst))
-        *worst = off;
-    ++*(well ? &solved[f] : &beside[f]);
+    if (!(off <= errors[f][!well]))
+        errors[f][!well] = off;
+    if (!well && !(off * divisor / EPSILON <= roundings[f]))
+        roundings[f] = off * divisor / EPSILON;
+    ++*(well ? &solved[f] : &large[f]);
 }}
 
 int main(void)
 {{
     {real} found[{found}], actuated[{drives}];
     int failed = 0;
-    double largest = 0.0;
+    double most[2] = {{0.0, 0.0}};
     for (int i = 0; i < STATES; i++) {{
         const {real} *s = states[i];
         const int mode = expected[i][FUNCTIONS];
 {calls}
     }}
-    printf("%d states, {at_home} of them in mode 0 as their own leaves the joints' ranges there\\n", STATES);
+    printf("%d states{at_home}\\n", STATES);
     for (int f = 0; f < FUNCTIONS; f++) {{
-        printf("%-17s largest error %.1e in %d states", names[f], errors[f], solved[f]);
-        if (beside[f])
-            printf("; beside singularities %.1f roundings x condition in %d", roundings[f], beside[f]);
+        printf("%-17s largest error %.1e in %d states", names[f], errors[f][0], solved[f]);
+        if (large[f])
+            printf("; %.1e in %d with a condition above %.0f, %.1f roundings times it", errors[f][1], large[f], WELL,
+                   roundings[f]);
         printf("; left out: %d without an answer in Python, too", without[f]);
         if (refused[f])
             printf(", %d that C refuses alone (limbs not followed, or the platform's way)", refused[f]);
         if (singular[f])
             printf(", %d too near a singularity for these numbers", singular[f]);
         printf(wrong[f] ? "; %d OF ANOTHER STATUS\\n" : "\\n", wrong[f]);
-        failed = failed || !(errors[f] <= LARGEST) || !(roundings[f] <= ROUNDINGS);
+        failed = failed || !(errors[f][0] <= LARGEST) || !(roundings[f] <= ROUNDINGS);
         failed = failed || wrong[f] > 0 || refused[f] > STATES / {part};
-        largest = errors[f] > largest ? errors[f] : largest;
+        for (int k = 0; k < 2; k++)
+            most[k] = errors[f][k] > most[k] ? errors[f][k] : most[k];
     }}
-    printf("largest error %.1e\\n", largest);
+    printf("largest error %.1e", most[0]);
+    if (most[1] > 0.0)
+        printf("; where the condition is above %.0f, %.1e", WELL, most[1]);
+    printf("\\n");
     return failed;
 }}
 """
@@ -337,7 +341,7 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         margins=places["margins"],
         hold=places["hold"],
         direct=list(CALLS).index("direct_dynamics"),
-        at_home=states.at_home,
+        at_home=(states.at_home and f", {states.at_home} in home's mode, as joints leave their ranges in others") or "",
         names=names,
         codes=codes,
         table=table,

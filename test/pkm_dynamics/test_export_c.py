@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -631,6 +632,21 @@ def test_a_changed_description_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     library = str(tmp_path / "library")
     assert main(["delta", "--to", "c", "--layout", "arduino", "-o", library]) == 0
     assert check.main(["delta", "--exported", library]) == 0
+
+
+@needs_compiler
+@pytest.mark.parametrize("wrong", ["NAN", "found[0] * (1.0 + 1e-9)"])
+def test_the_test_that_goes_along_fails_where_one_number_is_wrong(wrong: str, tmp_path: Path) -> None:
+    """Also if it is none, and right numbers follow it."""
+    name = written("five_bar", tmp_path).name
+    test = tmp_path / f"{name}_test.c"
+    right = re.search(rf"{name}_jacobian\(.*?, found\)", test.read_text(encoding="utf-8")).group()  # type: ignore[union-attr]
+    spoiled = test.read_text(encoding="utf-8").replace(right, f"(status = {right}, found[0] = {wrong}, status)")
+    test.write_text(spoiled.replace("    int failed = 0;", "    int status, failed = 0;"), encoding="utf-8")
+    program = compiled(COMPILERS[0], ["-O0"], [tmp_path / f"{name}.c", test], tmp_path / "program")
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert re.search(r"^jacobian +largest error (inf|1.0e-09)", done.stdout, re.MULTILINE), done.stdout
 
 
 @needs_compiler
