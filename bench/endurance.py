@@ -162,7 +162,7 @@ def send_requests(
             if one.status.code != SolveStatus.CONVERGED:
                 continue
             gap = judge.gap(list(answer.joint_names), np.asarray(one.positions), at)
-            worst = max(worst, gap)
+            worst = float(np.maximum(worst, gap))
             found["converged"] += 1
             found["wrong"] += not gap < CLOSED
         if time.monotonic() - told > 5.0 or k in (count // 10, count - 1):

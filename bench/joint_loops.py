@@ -167,7 +167,7 @@ def told_to_stay(name: str, rate: float, from_desired: bool) -> float:
         if k < rested:
             begun, before = effort, state.positions.copy()
         else:
-            far = max(far, float(np.abs(state.positions - before).max()))
+            far = float(np.maximum(far, np.abs(state.positions - before).max()))
         sent.append(np.clip(effort, -limits.effort, limits.effort))
         command = sent.popleft()
         if command is not None:

@@ -83,9 +83,9 @@ def against_recording(t: Transmission, file: str, recording: str) -> str:
         mujoco.mj_forward(model, data)
         loops = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
         J, opened = data.efc_J.reshape(-1, model.nv)[loops], data.efc_pos[loops]
-        gap = max(gap, float(np.abs(opened).max()))
+        gap = float(np.maximum(gap, np.abs(opened).max()))
         closing = np.linalg.lstsq(J[:, n:], -opened, rcond=None)[0][-m:]
-        left = max(left, float(np.abs(far - closing).max()))
+        left = float(np.maximum(left, np.abs(far - closing).max()))
     return f"{np.abs(error).max():.2g} rad from the recording, open by {gap:.2g} m, which leaves {left:.2g} rad"
 
 

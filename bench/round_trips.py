@@ -165,7 +165,7 @@ def travel(kinematics: Kinematics, name: str, poses: int, seed: int = 0, all_mod
             if strange.any():
                 tally.wrong += int(strange.sum())
                 tally.example = tally.example or f"mode {mode}: inverse {solved.reason(int(np.argmax(strange)))}"
-            tally.gap = max(tally.gap, float(solved.residual[closed].max(initial=0.0)))
+            tally.gap = float(np.maximum(tally.gap, solved.residual[closed].max(initial=0.0)))
             if closed.any():
                 _trips(kinematics, traveller, tally, some[rows[closed]], solved.joints[closed], solved.actuated[closed])
         tally.poses += int(reached.sum())
@@ -190,7 +190,7 @@ def _trips(
     back = closes(status) & (error < BACK)
     tally.trips += len(poses)
     tally.back += int(back.sum())
-    tally.error = max(tally.error, float(error[back].max(initial=0.0)))
+    tally.error = float(np.maximum(tally.error, error[back].max(initial=0.0)))
     refused = np.flatnonzero(status == Status.SINGULAR)
     refused = refused[near_singular(kinematics, poses[refused], joints[refused])]
     tally.refused += len(refused)

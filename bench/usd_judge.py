@@ -84,7 +84,7 @@ def at(body, p):
 for j in np.flatnonzero(loops):
     ends = [at(getattr(model, f"joint_{one}").numpy()[j], getattr(model, f"joint_X_{one[0]}").numpy()[j, :3])
             for one in ("parent", "child")]
-    gap = max(gap, float(np.linalg.norm(ends[0] - ends[1])))
+    gap = float(np.maximum(gap, np.linalg.norm(ends[0] - ends[1])))
 print(f"{loops.sum()} loops, open by {gap:.1e} m")
 """
 

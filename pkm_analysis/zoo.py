@@ -299,7 +299,7 @@ def gap_of(tree: TreeModel) -> float:
     for members, loops in tree.tied_to(tree.joint_named):
         if loops:
             model = tree.closures(members, loops)
-            worst = max(worst, float(np.abs(model.closure(tree.home_of(model))[0]).max()) * model.length)
+            worst = float(np.maximum(worst, float(np.abs(model.closure(tree.home_of(model))[0]).max()) * model.length))
     return worst
 
 

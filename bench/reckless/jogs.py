@@ -101,7 +101,8 @@ class Tally:
     @property
     def well(self) -> bool:
         """Whether nothing was thrown, no limit exceeded, and every way led back."""
-        return not self.falls and not self.not_led_back and max(self.speed, self.effort) <= OVER and self.beyond <= 0.02
+        kept = self.speed <= OVER and self.effort <= OVER and self.beyond <= 0.02
+        return kept and not self.falls and not self.not_led_back
 
 
 class JoggedRobot:
@@ -188,11 +189,11 @@ class JoggedRobot:
         """Judge one period by the machine's own state, and by the pose (7,) that it had when it was read."""
         machine, tally = self.machine, self.tally
         state = machine.read()
-        tally.speed = max(tally.speed, float(np.max(np.abs(state.velocities) / self.limits.velocity)))
+        tally.speed = float(np.maximum(tally.speed, np.max(np.abs(state.velocities) / self.limits.velocity)))
         span = self.limits.upper - self.limits.lower
         beyond = np.maximum(state.positions - self.limits.upper, self.limits.lower - state.positions) / span
         if np.isfinite(span).any():
-            tally.beyond = max(tally.beyond, float(np.nanmax(np.where(np.isfinite(span), beyond, 0.0))))
+            tally.beyond = float(np.maximum(tally.beyond, np.max(np.where(np.isfinite(span), beyond, 0.0))))
         if action.mode in (Mode.STOPPED, Mode.WAITING):
             self.fall(action.reason)
         elif action.reference is not None:
@@ -219,7 +220,7 @@ class JoggedRobot:
             answer = self.dynamics.inverse(at, twist, acceleration, distribution=self.follower.check.shared)
             shares = np.abs(np.asarray(answer.effort)) / self.limits.effort
             most = float(np.nanmax(shares)) if np.isfinite(shares).all() else np.inf
-            tally.effort = max(tally.effort, most)
+            tally.effort = float(np.maximum(tally.effort, most))
             if most > OVER:
                 tally.notes.append(f"{what}: the reference asks for {most:.3f} of the effort limit")
         if self.fell:

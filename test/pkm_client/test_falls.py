@@ -90,7 +90,7 @@ def test_who_fell_is_led_back(name: str, fall: Callable[[SimulatedMachine], Call
         fastest = 0.0
         for _ in range(400):
             robot.wait(0.05)
-            fastest = max(fastest, float((np.abs(machine.read().velocities) / machine.limits.velocity).max()))
+            fastest = float(np.maximum(fastest, (np.abs(machine.read().velocities) / machine.limits.velocity).max()))
             if not robot.state.moving:
                 break
         state = robot.state

@@ -61,7 +61,7 @@ class Stalled:
         self.machine.step(1.0 / self.rate)
         state = self.machine.read()
         assert not state.fault, state.fault
-        self.fastest = max(self.fastest, float((np.abs(state.velocities) / self.robot.limits.velocity).max()))
+        self.fastest = float(np.maximum(self.fastest, (np.abs(state.velocities) / self.robot.limits.velocity).max()))
 
     def run(self, seconds: float) -> Action:
         for _ in range(round(seconds * self.rate)):
@@ -69,7 +69,7 @@ class Stalled:
             action = self.follower.update(state.time, state.time + self.aside, state.positions, state.velocities)
             if action.reference is not None:
                 off = displacement_between(action.reference.pose, self.machine.pose) * scaling(self.robot.length)
-                self.farthest = max(self.farthest, float(np.abs(off).max()) / self.robot.length)
+                self.farthest = float(np.maximum(self.farthest, float(np.abs(off).max()) / self.robot.length))
             self.note(action)
             self.step()
         return action
@@ -166,7 +166,7 @@ def test_commands_that_come_late_throw_no_robot() -> None:
             if due:
                 machine.write(due[-1])
             machine.step(1.0 / rate)
-            fastest = max(fastest, float((np.abs(state.velocities) / loop.limits.velocity).max()))
+            fastest = float(np.maximum(fastest, (np.abs(state.velocities) / loop.limits.velocity).max()))
         assert motion.outcome is Outcome.SUCCESSFUL, motion.reason
         position, rotation = motion.largest
         assert position < 0.05 * loop.kinematics.characteristic_length

@@ -98,5 +98,5 @@ def _gaps(tree: TreeModel) -> float:
         for _ in range(30):
             gap, J = model.closure(q)
             q = advance(model, q, -np.linalg.pinv(J, rcond=1e-5) @ gap)
-        worst = max(worst, float(np.abs(model.closure(q)[0]).max()))
+        worst = float(np.maximum(worst, np.abs(model.closure(q)[0]).max()))
     return worst

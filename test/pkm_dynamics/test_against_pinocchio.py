@@ -218,5 +218,5 @@ def test_delta_against_constraint_dynamics(delta):
         tau = np.zeros(model.nv)
         tau[delta.judge.actuated] = efforts[k]
         found = pin.constraintDynamics(model, data, q, v, tau, contacts, constraint_data, settings)
-        worst = max(worst, np.abs(found - vdot).max() / np.abs(vdot).max())
+        worst = float(np.maximum(worst, np.abs(found - vdot).max() / np.abs(vdot).max()))
     assert worst < 1e-6

@@ -28,7 +28,7 @@ def driven(machine: SimulatedMachine, goal: Array, seconds: float) -> float:
         machine.write(start + s**3 * (10.0 - 15.0 * s + 6.0 * s * s) * (goal - start))
         for _ in range(4):
             machine.step(0.25 / RATE)
-            fastest = max(fastest, float((np.abs(machine.read().velocities) / machine.limits.velocity).max()))
+            fastest = float(np.maximum(fastest, (np.abs(machine.read().velocities) / machine.limits.velocity).max()))
     return fastest
 
 
@@ -117,7 +117,7 @@ def test_a_falling_hexapod_is_stopped_by_its_brakes(of_gallery) -> None:
     fallen, fastest = machine.pose.copy(), 0.0
     for _ in range(200):
         machine.step(2e-3)
-        fastest = max(fastest, float(np.abs(machine.read().velocities).max()))
+        fastest = float(np.maximum(fastest, np.abs(machine.read().velocities).max()))
     assert not machine.fault
     assert not machine.twist.any()
     assert fastest < limits.velocity.min()

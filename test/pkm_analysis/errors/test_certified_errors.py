@@ -182,7 +182,7 @@ def test_planar_robots_of_legs_are_bounded_as_their_distance_equations_say(
         steps = np.array([placed(1e-6 * one, lengths, at)[:2] - at[:2] for one in np.eye(count)]) / 1e-6
         for direction in np.linspace(0.0, np.pi, 32):
             off = size * np.sign(steps @ [np.cos(direction), np.sin(direction)])
-            largest = max(largest, float(np.linalg.norm(placed(off, lengths, at)[:2] - at[:2])))
+            largest = float(np.maximum(largest, np.linalg.norm(placed(off, lengths, at)[:2] - at[:2])))
     assert share * found.largest < largest <= found.largest
     random, n = (
         np.random.default_rng(0),
