@@ -60,3 +60,9 @@ def test_dead_links_are_noticed(tmp_path: Path) -> None:
     page.write_text("# Here\n\n" + "\n".join(f"See [`it`]({link}), ![picture]({link})." for link in good + bad))
     assert dead(page) == [link for link in bad for _ in range(2)]
     assert PLACEHOLDER.search("git clone REPOSITORY")
+
+
+def test_the_readme_has_the_figures_of_the_benchmarks() -> None:
+    first = next(row for row in (ROOT / "docs/benchmarks.md").read_text().splitlines() if "Pinocchio RNEA" in row)
+    peer, ours = re.findall(r"\| ([\d.]+ µs) \|", first)
+    assert f"in {ours} from\nPython, where Pinocchio takes {peer}" in (ROOT / "README.md").read_text()
