@@ -40,6 +40,7 @@ from pkm_kinematics.status import Status
 from pkm_kinematics.verdicts import units_of_tree
 from pkm_runtime.codegen.c_code import harmless
 from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.kernel_cache import making
 
 NODES = 41  # of each of one or two joints
 SAMPLES = 2000  # of more joints, at random
@@ -497,12 +498,13 @@ def _run(given: argparse.Namespace) -> int:
     asked = [joints] if joints else [one.independent for one in tree.clusters if one.actuators] or [()]
     if given.picture or given.csv or given.ros_control or given.c:
         _require_one([] if given.mjlab or given.isaaclab else asked)  # else these are written first
-    parts = [Transmission(tree, one, actuators) for one in asked]
-    motors = read_motors(given.motor, [name for t in parts for name in t.actuators])
-    for t in parts:
-        t.motors |= {name: line for name, line in motors.items() if name in t.motors}
-    ranges = read_ranges(given.range, tree, {name for t in parts for name in t.joints})
-    found = [over_range(t, {name: ranges[name] for name in t.joints if name in ranges}) for t in parts]
+    with making(f"solving the linkages of {tree.name}"):
+        parts = [Transmission(tree, one, actuators) for one in asked]
+        motors = read_motors(given.motor, [name for t in parts for name in t.actuators])
+        for t in parts:
+            t.motors |= {name: line for name, line in motors.items() if name in t.motors}
+        ranges = read_ranges(given.range, tree, {name for t in parts for name in t.joints})
+        found = [over_range(t, {name: ranges[name] for name in t.joints if name in ranges}) for t in parts]
     for one in found:
         print(one.transmission, *one.lines(), sep="\n")
     return _write(given, found, gains)

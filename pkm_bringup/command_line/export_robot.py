@@ -12,6 +12,7 @@ from pathlib import Path
 from pkm_description.command_options import add_output, add_robot, write_files, write_output, wrong
 from pkm_description.formats.convert import WRITERS
 from pkm_description.load import load_mechanism, xacro_arguments
+from pkm_description.mechanism import Mechanism
 from pkm_runtime.errors import PkmError
 
 
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 1 for an unusable description, or one that cannot be expressed."""
+    """Entry point."""
     command = parser()
     given = command.parse_args(arguments)
     if given.to != "mujoco" and not given.output:
@@ -51,19 +52,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_output(text, given.output)
             print(*(f"in the MJCF file: {note}" for note in notes), sep="\n", file=sys.stderr)
             return 0
-        # late: a MuJoCo model needs no kernels
-        dynamics = importlib.import_module("pkm_dynamics").Dynamics(mechanism)
-        robot = importlib.import_module("pkm_dynamics.export_c.c_files").CFiles(dynamics, given.scalar == "float")
-        files = robot.files
-        if given.to == "linuxcnc":
-            files |= importlib.import_module("pkm_dynamics.export_c.machines").linuxcnc_files(robot)
-        elif given.layout == "arduino":
-            files = importlib.import_module("pkm_dynamics.export_c.machines").arduino_library(robot)
+        files = _in_c(given, mechanism)
         write_files(Path(given.output), files, "export")
     except (PkmError, OSError) as error:
         return wrong("export", error, "; name another place with -o")
     print(f"{given.output}: {', '.join(files)}")
     return 0
+
+
+def _in_c(given: argparse.Namespace, mechanism: Mechanism) -> dict[str, str]:
+    # late: a MuJoCo model needs no kernels
+    making = importlib.import_module("pkm_runtime.kernels.kernel_cache").making
+    with making(f"writing {mechanism.name} in C"):
+        dynamics = importlib.import_module("pkm_dynamics").Dynamics(mechanism)
+        robot = importlib.import_module("pkm_dynamics.export_c.c_files").CFiles(dynamics, given.scalar == "float")
+        if given.layout == "arduino":
+            return dict(importlib.import_module("pkm_dynamics.export_c.machines").arduino_library(robot))
+        more = {}
+        if given.to == "linuxcnc":
+            more = importlib.import_module("pkm_dynamics.export_c.machines").linuxcnc_files(robot)
+        return robot.files | more
 
 
 if __name__ == "__main__":

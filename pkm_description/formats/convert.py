@@ -27,6 +27,7 @@ from pkm_description.urdf.visuals import visuals_of
 from pkm_description.urdf.xml_text import read_xml
 from pkm_runtime.describable import counted
 from pkm_runtime.errors import PkmError
+from pkm_runtime.progress import progress
 
 Robot = Mechanism | TreeModel
 
@@ -85,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 1 for an unusable description."""
+    """Entry point."""
     command = parser()
     given = command.parse_args(arguments)
     endings = SUFFIXES.get(given.to.partition("+")[0], YAML)
@@ -99,11 +100,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         named = xacro_arguments(given.xacro_args)
         named |= {key: getattr(given, key) for key in ("platform", "base", "actuated") if getattr(given, key)}
-        mechanism, notes_of_reading = _loaded(given.robot, named)
-        if given.balls == "hinges":
-            text, notes = OF_BALLS[given.to](mechanism, ("spherical",))
-        else:
-            text, notes = WRITERS[given.to](mechanism)
+        with progress(f"converting {given.robot}"):
+            mechanism, notes_of_reading = _loaded(given.robot, named)
+            if given.balls == "hinges":
+                text, notes = OF_BALLS[given.to](mechanism, ("spherical",))
+            else:
+                text, notes = WRITERS[given.to](mechanism)
         notes = (
             [one for one in notes_of_reading if not one.startswith(DOUBT)]
             + _units(mechanism)

@@ -16,6 +16,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.identification.identify import CUTOFF, Identified, identify, write
 from pkm_dynamics.identification.recorded import read
 from pkm_runtime.errors import PkmError
+from pkm_runtime.kernels.kernel_cache import making
 
 FAR = 2.0  # times the mass of the description, or that much less
 
@@ -82,12 +83,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     given = parser().parse_args(arguments)
     try:
-        dynamics = Dynamics(
-            load_mechanism(given.robot, xacro_arguments(given.xacro_args)), friction=not given.no_friction
-        )
-        recorded = read(given.recorded, dynamics.kinematics)
-        validate = read(given.validate, dynamics.kinematics) if given.validate else None
-        found = identify(dynamics, recorded, given.cutoff, validate=validate, feasible=not given.no_feasible)
+        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+        with making(f"identifying {mechanism.name}"):
+            dynamics = Dynamics(mechanism, friction=not given.no_friction)
+            recorded = read(given.recorded, dynamics.kinematics)
+            validate = read(given.validate, dynamics.kinematics) if given.validate else None
+            found = identify(dynamics, recorded, given.cutoff, validate=validate, feasible=not given.no_feasible)
         write(found, Path(given.output))
     except (PkmError, OSError) as error:
         return wrong("identify", error)

@@ -51,6 +51,28 @@ def test_what_there_is_is_listed_and_near_words_are_named(capsys: pytest.Capture
     assert "choose one of run, simulate, play, servo-setup, move" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["export", "five_bar", "--to", "c"], "writing five_bar in C"),
+        (["convert", "five_bar", "--to", "sdf"], "converting five_bar"),
+        (["transmission", "docs/examples/ankle_cranks.urdf.xacro", "--csv"], "solving the linkages of ankle_cranks"),
+    ],
+)
+def test_long_work_is_told(
+    words: list[str],
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("pkm_runtime.progress._SILENT_FOR", 1e-3)
+    to = str(tmp_path / {"export": "c", "convert": "x.sdf", "transmission": "x.csv"}[words[0]])
+    assert main([*words, *([] if words[-1] == "--csv" else ["-o"]), to]) == 0
+    assert f"pkm: {line}" in capsys.readouterr().err
+
+
 def test_a_command_gets_its_options_and_gives_its_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "nonsense"]) == 2
     assert "no such robot" in capsys.readouterr().err
