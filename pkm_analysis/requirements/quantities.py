@@ -46,10 +46,11 @@ from pkm_analysis.requirements.grammar import (
 )
 from pkm_analysis.requirements.quantity import Batch, Quantity, Requirement, shared
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem
-from pkm_analysis.stiffness.stiffness import Stiffnesses
+from pkm_analysis.stiffness.stiffness import STIFF, Stiffnesses
 from pkm_analysis.stiffness.stiffness_bounds import ElasticOverBoxes
 from pkm_description.mechanism import Array
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
+from pkm_kinematics.solve.singularity import scaling
 
 NOTHING = 1e-6  # of a margin: rounding
 SINGULAR = 1e-9  # a margin below is zero up to rounding
@@ -236,9 +237,12 @@ def _elastic(robot: AnalysedRobot, name: str, drives: float | None) -> Quantity:
     def of(system: ElasticSystem) -> Array:
         if kind == "sag":
             return np.linalg.norm(system.displacement(system.sprung(system.weights()))[..., :3, 0], axis=-1)
-        C = system.displacement(system.pushed(np.eye(6)))[..., part, part]
+        whole, squares = system.displacement(system.pushed(np.eye(6))), scaling(system.length) ** 2
+        C = whole[..., part, part]
         most = np.linalg.eigvalsh(C)[..., -1] if direction is None else direction @ C @ direction
-        return np.where(most > 0.0, 1.0 / np.where(most > 0.0, most, 1.0), np.inf)
+        largest = (squares * np.diagonal(whole, axis1=-2, axis2=-1)).max(axis=-1)
+        soft = squares[part.start] * most > STIFF * largest
+        return np.where(soft, 1.0 / np.where(soft, most, 1.0), np.inf)
 
     def evaluate(batch: Batch) -> Array:
         values, there = np.full(len(batch.poses), np.nan), np.flatnonzero(batch.number(REACH) >= 0.0)

@@ -30,7 +30,11 @@ SAME = 1e-6  # of a length: nodes nearer than this are one
 
 
 class DiffersError(Exception):
-    """Poses that are asked for together, but at which the structure is not the same."""
+    """Poses that are asked for together, but at which the structure is not the same: `here` (n,) it is another one."""
+
+    def __init__(self, here: ArrayLike = ()) -> None:
+        super().__init__()
+        self.here = np.asarray(here, dtype=bool)
 
 
 def alike(found: ArrayLike) -> bool:
@@ -39,7 +43,7 @@ def alike(found: ArrayLike) -> bool:
         return bool(found)
     all_of, any_of = bool(np.all(found)), bool(np.any(found))
     if all_of != any_of:
-        raise DiffersError
+        raise DiffersError(found)
     return all_of
 
 

@@ -475,12 +475,14 @@ class Stiffnesses:
         return Stiffness(self.robot, place, float(payload), given, system, efforts)
 
     def _system(self, at: Configuration) -> ElasticSystem:
+        return ElasticSystem(self._model(at), at.subspace, self.robot.mechanism.mobility.left_out)
+
+    def _model(self, at: Configuration) -> ElasticModel:
         place = np.asarray(at.pose, dtype=float)
         poses = np.zeros((*place.shape[:-1], 4, 4))
         poses[..., :3, :3] = Rotation.from_quat(place[..., 3:]).as_matrix()
         poses[..., :3, 3], poses[..., 3, 3] = place[..., :3], 1.0
-        model = self.structure.model(poses, at.by_name("joints"))
-        return ElasticSystem(model, at.subspace, self.robot.mechanism.mobility.left_out)
+        return self.structure.model(poses, at.by_name("joints"))
 
     def over(self, at: Configuration, of: Callable[[ElasticSystem], Array], *shape: int) -> Array:
         """What is asked of the structure at poses (n, 7), many at once; NaN where it is singular.
@@ -488,17 +490,31 @@ class Stiffnesses:
         `at` are configurations that there are; `of` returns an array (..., *shape) of a structure at poses (...).
         """
         n = len(at.poses)
-        if n > TOGETHER:
-            parts = [self.over(at.rows(slice(k, k + TOGETHER)), of, *shape) for k in range(0, n, TOGETHER)]
-            return np.concatenate(parts)
+        found = np.empty((n, *shape))
+        for group in self._alike(at, np.arange(n)) if n > TOGETHER else [np.arange(n)]:
+            for rows in (group[k : k + TOGETHER] for k in range(0, len(group), TOGETHER)):
+                found[rows] = self._together(at.rows(rows), of, *shape)
+        return found
+
+    def _alike(self, at: Configuration, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Groups of these poses, each of one structure."""
+        try:
+            self._model(at.rows(rows))
+        except DiffersError as error:
+            return [one for part in _divided(error, len(rows)) for one in self._alike(at, rows[part])]
+        except AnalysisError:  # at one of them: that one is found alone
+            pass
+        return [rows]
+
+    def _together(self, at: Configuration, of: Callable[[ElasticSystem], Array], *shape: int) -> Array:
+        n = len(at.poses)
         try:
             return of(self._system(at)) if n > 1 else of(self._system(at.rows(np.array([0]), ())))[None]
-        except (DiffersError, AnalysisError):
-            if n == 1:
-                return np.full((1, *shape), np.nan)
-            return np.concatenate(
-                [self.over(at.rows(part), of, *shape) for part in (slice(0, n // 2), slice(n // 2, n))]
-            )
+        except (DiffersError, AnalysisError) as error:
+            found = np.full((n, *shape), np.nan)
+            for part in _divided(error, n) if n > 1 else ():
+                found[part] = self._together(at.rows(part), of, *shape)
+            return found
 
     def _efforts(self, at: Configuration, payload: float, wrench: Array, tension: float | None) -> dict[str, float]:
         """What the drives push with where some pull only, a least tension of these or that of the description."""
@@ -513,6 +529,12 @@ class Stiffnesses:
             at, wrench=wrench, payload=Inertial(payload), distribution=Distribution(bounds=(least, most))
         )
         return dict(zip(self.robot.kinematics.actuated_names, found.effort.tolist(), strict=True))
+
+
+def _divided(error: Exception, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which of n poses are apart in structure; halves of them where that is not known."""
+    here = error.here if isinstance(error, DiffersError) and len(error.here) == n else np.arange(n) < n // 2
+    return np.flatnonzero(here), np.flatnonzero(~here)
 
 
 def structure_numbers(m: ElasticModel) -> dict[str, Any]:

@@ -331,6 +331,34 @@ def test_many_poses_at_once_are_as_one_at_a_time(name: str) -> None:
         assert sag[k] == pytest.approx(np.linalg.norm(one.sag[:3]), rel=1e-7, abs=1e-15)
 
 
+def test_poses_of_several_structures_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tricept's tubes are tied to its centre of mass at other places in the order of cuts as they slide."""
+    robot = Analysis(load_mechanism("tricept"), stiffness=5e7)
+    domain = robot.conditions().domain
+    home = np.array([one.home for one in domain.coordinates])
+    points = home + np.random.default_rng(0).uniform(-0.3, 0.3, (300, len(home)))
+    poses = domain.poses(points)[0]
+    quantity, made, system = robot.quantity("stiffness"), list[int](), Stiffnesses._system
+
+    def counted(self: Stiffnesses, at: Configuration) -> ElasticSystem:
+        made.append(len(at.poses))
+        return system(self, at)
+
+    monkeypatch.setattr(Stiffnesses, "_system", counted)
+    values = quantity.of(robot.robot, poses)
+    monkeypatch.undo()
+    assert len(poses) / 64 + 1 < len(made) < 30
+    for k in range(0, 300, 30):
+        assert values[k] == pytest.approx(1.0 / robot.stiffness(poses[k]).softest[1], rel=1e-7)
+
+
+def test_a_direction_in_which_nothing_gives_way_is_infinitely_stiff() -> None:
+    wrist = Analysis(load_mechanism("wrist_3ups_s"), stiffness=5e7)
+    poses = wrist.robot.kinematics.home[None]
+    assert np.isinf(wrist.quantity("stiffness:z").of(wrist.robot, poses)[0])
+    assert np.isfinite(wrist.quantity("turning_stiffness").of(wrist.robot, poses)[0])
+
+
 def test_the_lowest_vibration_on_soft_drives_is_that_of_rigid_links() -> None:
     text = load_mechanism("delta").urdf
     for limb in (1, 2, 3):
