@@ -129,9 +129,7 @@ class MeasuredRobot:
 
     @staticmethod
     def standing(parameters: GeometricParameters, measured: Measurements) -> tuple[States | None, NDArray[np.bool_]]:
-        """Configurations of the drawing at the readings, and where (n,) there are such; None where drives are
-        redundant: some are there everywhere, nearest to the readings.
-        """
+        """Configurations of the drawing at the readings, None for redundant drives, and where (n,) there are such."""
         mechanism = parameters.mechanism
         drives = parameters.model.columns_of(mechanism.actuated_joints)
         if len(drives) > mechanism.mobility.platform:
@@ -284,10 +282,7 @@ class MeasuredRobot:
         return found_r, found_J
 
     def stand(self, start: States) -> tuple[States, NDArray[np.bool_]]:
-        """The configurations of the model, near given ones, and where (n,) the loops close.
-
-        While parameters are sought, an overconstrained robot's stay open to second order.
-        """
+        """The configurations of the model, near given ones, and where (n,) the loops close."""
         model = self.model
         if not self.redundant:
             states, gap = model.closed(start, self.drives)

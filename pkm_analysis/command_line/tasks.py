@@ -94,7 +94,7 @@ def _tilt(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Fo
 def _stiffness(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps)
     at = values_of(analysis.robot.coordinates, given.at)
-    wrench = given.wrench and [*given.wrench, *[0.0] * (6 - len(given.wrench))]
+    wrench = _six(given.wrench)
     found = analysis.stiffness(at, payload=given.payload, wrench=wrench, tension=given.tension)
     shapes = importlib.import_module("pkm_analysis.stiffness.stiffness_files")
     modes = [shapes.ModeShapes(found)] if given.vibrations or len(found.vibrations.frequency) else []
@@ -115,9 +115,17 @@ def _table(given: argparse.Namespace, analysis: Analysis, wrench: list[float] | 
     return room.write_table(analysis.stiffnesses, poses, given.table, given.payload, wrench)
 
 
+def _six(wrench: list[float] | None) -> list[float] | None:
+    return wrench and [*wrench, *[0.0] * (6 - len(wrench))]
+
+
+def _wrong_wrench(given: argparse.Namespace) -> str:
+    return "" if len(given.wrench or (0,) * 3) in (3, 6) else "--wrench takes three numbers, or six"
+
+
 def _wrong_stiffness(given: argparse.Namespace) -> str:
-    if len(given.wrench or (0,) * 3) not in (3, 6):
-        return "--wrench takes three numbers, or six"
+    if wrong := _wrong_wrench(given):
+        return wrong
     if bool(given.table) != (bool(given.along) or bool(given.range)) or (given.along and given.range):
         return "--table takes --range or --along, and they take it"
     if given.table and given.mode is not None:
@@ -323,14 +331,16 @@ def _errors(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> 
     room = importlib.import_module("pkm_analysis.errors.error_budget")
     tolerances = importlib.import_module("pkm_analysis.errors.tolerances")
     robot = pkm_analysis.AnalysedRobot(mechanism, given.mode, sweeps)
-    poses = None
+    poses, wrench = None, _six(given.wrench)
     if given.motion is not None:
         motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, None, False)
-        poses = motion.poses[:: max(1, len(motion.poses) // given.over)]
+        some = slice(None, None, max(1, len(motion.poses) // given.over))
+        poses = motion.poses[some]
+        wrench = motion.wrench[some] if wrench is None and motion.wrench is not None else wrench
     elif given.at:
         poses = robot.coordinates.poses(robot.coordinates.point(values_of(robot.coordinates, given.at))[None])[0]
     of_file = tolerances.read_tolerances(given.tolerances) if given.tolerances else tolerances.Tolerances()
-    model = room.ErrorModel(robot, of_file, poses, given.over)
+    model = room.ErrorModel(robot, of_file, poses, given.over, wrench)
     if given.parameters:
         sizes = ((one.name, of_file.of(one.name, one.unit), one.unit) for one in model.parameters.all)
         lines = [f"{name}  {room.shown_size(size, unit)}" for name, size, unit in sizes]
@@ -342,7 +352,7 @@ def _errors(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> 
             about = f"--reach {given.reach.strip()}"
             raise AnalysisError(about, "it is no size of an error", "write one, such as 0.1mm")
         return Found(robot.name, "tolerances", [allocation.allocate(model, goal, given.criterion)])
-    results: list[Any] = [model.budget()]
+    results: list[Any] = [model.budget(given.motion is not None)]
     if given.machines:
         results.append(room.sampled_errors(model, given.machines, given.random or 0))
     numbers = {**results[0].to_dict(), **({"machines": results[1].to_dict()} if given.machines else {})}
@@ -354,7 +364,7 @@ def _wrong_errors(given: argparse.Namespace) -> str:
         return "--at and --motion exclude each other"
     if not 1 <= given.over <= 10_000 or not 0 <= given.machines <= 1_000_000:
         return "--over takes 1 to 10000 configurations, --machines up to a million"
-    return ""
+    return _wrong_wrench(given)
 
 
 def _not_negative(text: str) -> float:
@@ -448,6 +458,7 @@ _EACH = [
             "--at": several("NAME=VALUE", "at this pose, such as x=0.1 yaw=20deg"),
             "--motion": file("along a motion file (CSV), or a motion that ships"),
             "--over": number("N", "configurations otherwise (default: 50)", int, 50),
+            "--wrench": number("NUMBER", _WRENCH, nargs="+"),
             "--machines": number("N", "draw N machines at random as well", int, 0),
             "--random": number("SEED", "of the machines (default: 0)", int),
             "--reach": {"metavar": "SIZE", "help": "find the cheapest tolerances that reach it, such as 0.1mm"},

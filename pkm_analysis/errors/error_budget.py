@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,14 @@ from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, M
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
 from pkm_kinematics.graph_model import ORIGIN, SUCCESSOR, GraphModel, States, rotation_vectors
 from pkm_kinematics.status import closes
+from pkm_runtime.describable import listed
 
 DIRECTIONS = 64  # from which the worst case is sought
 LISTED = 12  # sources in the words
 SPREAD = 0.25  # rad, and of the robot's size: of the configurations where no pose is named
 FIRST_ORDER = 0.2  # rad
+OPPOSITE = 0.5  # cosine of what points the other way
+PLAY = "clearance of "
 GEOMETRY, SENSORS, CLEARANCE, THERMAL = "geometry", "sensors", "clearance", "thermal"
 
 
@@ -52,6 +55,14 @@ class Source:
         return np.asarray(self.size * self.twists)
 
 
+class Jump(NamedTuple):
+    """Between the configurations `after` and the next, the force in `joints` changes from pull to push, or back."""
+
+    after: int
+    twist: Array  # (6,) by which their play moves the platform
+    joints: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ErrorBudget(Plottable):
     """Errors of a pose at n configurations, and what makes them.
@@ -70,6 +81,7 @@ class ErrorBudget(Plottable):
     expected: Array
     systematic: Array
     distribution: str
+    along: bool = False  # the configurations follow each other, as in a motion
 
     def _summary(self) -> str:
         n, at = len(self.poses), self.at_worst
@@ -90,9 +102,25 @@ class ErrorBudget(Plottable):
         )
         return np.asarray(squares / max(float(squares.sum()), 1e-300))
 
+    @property
+    def jumps(self) -> list[Jump]:
+        """Where play turns over along a motion, the largest jump of the position first."""
+        plays = [one for one in self.sources if one.kind == CLEARANCE] if self.along else []
+        found: dict[int, list[tuple[str, Array]]] = {}
+        for one in plays:
+            before, after = one.twists[:-1], one.twists[1:]
+            sizes = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+            for k in np.flatnonzero((before * after).sum(axis=1) < -OPPOSITE * sizes):
+                step = one.effects[k + 1] - one.effects[k]
+                found.setdefault(int(k), []).append((one.name.removeprefix(PLAY), step))
+        jumps = [
+            Jump(k, np.array([step for _, step in each]).sum(axis=0), tuple(name for name, _ in each))
+            for k, each in found.items()
+        ]
+        return sorted(jumps, key=lambda one: -float(np.linalg.norm(one.twist[:3])))
+
     def _details(self) -> list[str]:
-        place = ", ".join(f"{1e3 * value:.1f}" for value in self.poses[self.at_worst, :3])
-        lines = [f"worst at ({place}) mm; of the mean square of the position error there:"]
+        lines = [f"worst at {self._place(self.at_worst)}; of the mean square of the position error there:"]
         shares = self.shares()
         width = max(len(one.name) for one in self.sources[:LISTED])
         for one, share in list(zip(self.sources, shares, strict=True))[:LISTED]:
@@ -104,9 +132,18 @@ class ErrorBudget(Plottable):
         if np.abs(self.systematic).max() > 0.0:
             known = 1e3 * float(np.linalg.norm(self.systematic[:, :3], axis=1).max())
             lines.append(f"of known sign: up to {known:.4g} mm, which a correction takes away")
+        for jump in self.jumps[:LISTED]:
+            moved, turned = 1e3 * np.linalg.norm(jump.twist[:3]), np.degrees(np.linalg.norm(jump.twist[3:]))
+            lines.append(
+                f"play jumps by {moved:.3g} mm and {turned:.3g} deg after {self._place(jump.after)}, where the force "
+                f"changes its side in {listed(jump.joints)}"
+            )
         if self.worst[:, 1].max() > FIRST_ORDER:
             lines.append("WARNING: rotations too large for first order; --machines N closes the loops of machines")
         return lines
+
+    def _place(self, k: int) -> str:
+        return f"({', '.join(f'{1e3 * value:.1f}' for value in self.poses[k, :3])}) mm"
 
     @property
     def tables(self) -> list[Table]:
@@ -136,6 +173,7 @@ class ErrorBudget(Plottable):
                 }
                 for one, share in zip(self.sources, self.shares(), strict=True)
             ],
+            "jumps": [one._asdict() | {"twist": one.twist.tolist()} for one in self.jumps],
         }
 
 
@@ -274,7 +312,7 @@ class ErrorModel:
             moves += [_translated(len(model.places), {place: axis}) for axis in np.eye(3)]
         effects = self.parameters.sensitivity(self.states, moves)[1].reshape(len(self.states), 6, -1, 3)
         return [
-            Source(f"clearance of {name}", CLEARANCE, "m", size, np.einsum("nik,nk->ni", effects[:, :, k], along), True)
+            Source(f"{PLAY}{name}", CLEARANCE, "m", size, np.einsum("nik,nk->ni", effects[:, :, k], along), True)
             for k, (name, size, along) in enumerate(found)
         ]
 
@@ -313,8 +351,8 @@ class ErrorModel:
             total[place, :3] += machine.play[name]
         return np.asarray(total + machine.change * grown(model, self.tolerances).weights)
 
-    def budget(self) -> ErrorBudget:
-        """The errors at the configurations. Raises `AnalysisError` where nothing is wrong."""
+    def budget(self, along: bool = False) -> ErrorBudget:
+        """The errors at the configurations, which may be those along a motion. `AnalysisError`: nothing is wrong."""
         sources = self.sources()
         if not sources:
             raise AnalysisError("tolerances", "none of them moves the platform", "give tolerances above zero")
@@ -330,9 +368,8 @@ class ErrorModel:
         expected = np.sqrt(np.column_stack([square[:, :3].sum(axis=1), square[:, 3:].sum(axis=1)]))
         at = int(np.argmax(worst[:, 0]))
         sources.sort(key=lambda one: -float((one.effects[at, :3] ** 2).sum()))
-        return ErrorBudget(
-            self.mechanism.name, self.poses, tuple(sources), worst, expected, systematic, self.tolerances.distribution
-        )
+        name, law = self.mechanism.name, self.tolerances.distribution
+        return ErrorBudget(name, self.poses, tuple(sources), worst, expected, systematic, law, along)
 
 
 def _translated(places: int, by: Mapping[int, Array]) -> GeometricParameter:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from pkm_analysis import AnalysedRobot
 from pkm_analysis.analysis_errors import AnalysisError
@@ -21,6 +22,8 @@ from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 from pkm_runtime.errors import ConfigurationError
 from pkm_runtime.sweeps import Sweeps
+
+LEGS = range(1, 7)
 
 
 def model(name: str, tolerances: Tolerances, count: int = 5, **more) -> ErrorModel:
@@ -118,6 +121,38 @@ def test_play_does_the_work_that_the_load_does() -> None:
     reactions = weightless.dynamics.reactions(asked.poses, wrench=load)
     forces = sum(float(np.linalg.norm(reactions.of(name)[0, :3])) for name in balls)
     assert float(load[0] @ asked.budget().systematic[0]) == pytest.approx(1e-5 * forces, rel=1e-9)
+
+
+def test_the_command_says_where_play_jumps_along_a_motion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a leg's force along itself, by the reactions, changes its sign; with a load, at other places or nowhere."""
+    file = tmp_path / "play.yaml"
+    balls = "".join(f"  limb{k}_ball: 10 um\n" for k in LEGS)
+    file.write_text(f"lengths: 0 mm\nangles: 0 deg\nclearance:\n{balls}")
+    words = ["gough_stewart", "errors", "--motion", "circle", "--tolerances", str(file), "--json"]
+    mechanism, places = load_mechanism("gough_stewart"), {}
+    robot = AnalysedRobot(mechanism)
+    for load in (0.0, 100.0, -1e5):
+        assert main([*words, *(["--wrench", "0", "0", str(load)] if load else [])]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        poses, wrench = np.array(answer["poses"]), np.array([0.0, 0.0, load, 0.0, 0.0, 0.0])
+        reactions = robot.dynamics.reactions(poses, wrench=wrench)
+        found = {(jump["after"], name) for jump in answer["jumps"] for name in jump["joints"]}
+        expected = set()
+        for k in LEGS:
+            foot = mechanism.joint_named[f"limb{k}_first"].origin[:3, 3]
+            on_plate = mechanism.loop_named[f"limb{k}_ball"].successor_frame[:3, 3].copy()
+            leg = poses[:, :3] + Rotation.from_quat(poses[:, 3:]).apply(on_plate) - foot
+            push = (reactions.of(f"limb{k}_ball")[:, :3] * leg).sum(axis=1)
+            expected |= {(int(at), f"limb{k}_ball") for at in np.flatnonzero(push[1:] * push[:-1] < 0.0)}
+        assert found == expected
+        systematic = np.array(answer["systematic"])
+        for jump in answer["jumps"]:
+            step = systematic[jump["after"] + 1] - systematic[jump["after"]]
+            np.testing.assert_allclose(jump["twist"], step, atol=0.3 * np.linalg.norm(step))
+        places[load] = found
+    assert places[0.0]
+    assert places[0.0] != places[100.0]
+    assert not places[-1e5]
 
 
 def test_the_cheapest_tolerances_reach_what_is_asked_and_nothing_cheaper_does() -> None:
