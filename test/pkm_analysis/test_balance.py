@@ -208,6 +208,32 @@ def test_robots_of_other_kinds(name):
     assert str(found)
 
 
+def test_redundant_drives_are_relieved(tmp_path):
+    """Of three drives for two translations, the efforts of least norm; judged by the dynamics of what was printed."""
+    text = upright(load_mechanism("planar_redundant").urdf)
+    ends = "to: platform, to_xyz: [0, 0, 0]}\n"
+    file = file_of(tmp_path, f"springs:\n  hung: {{from: base_link, from_xyz: [0, 0.3, 0], {ends}")
+    ranges = {"x": (-0.06, 0.0), "y": (-0.03, 0.02)}
+    found = Analysis(load_mechanism(text)).balance(ranges, springs=file, resolution=5)
+    (one,) = found.sized
+    assert found.rms("balanced").max() < 0.9 * found.rms("without springs").max()
+    points = np.array(np.meshgrid(*found.axes, indexing="ij")).reshape(2, -1).T[found.mask]
+
+    def at_rest(factor):
+        element = one.element.replace(f"{one.size:.10g}", f"{factor * one.size:.10g}")
+        dynamics = Dynamics(load_mechanism(text.replace("</robot>", element + "</robot>")))
+        at = dynamics.kinematics.at(points)
+        return at, dynamics.inverse(at).effort
+
+    at, efforts = at_rest(1.0)
+    np.testing.assert_allclose(efforts, found.efforts["balanced"], rtol=1e-6, atol=1e-8)
+    K = at.inverse_jacobian @ at.subspace
+    assert K.shape[1:] == (3, 2)
+    held = np.einsum("nij,njk,nk->ni", K, np.linalg.pinv(K), efforts)
+    np.testing.assert_allclose(held, efforts, atol=1e-9)
+    assert all((at_rest(factor)[1] ** 2).sum() > (efforts**2).sum() for factor in (0.95, 1.05))
+
+
 def test_a_robot_in_a_horizontal_plane_needs_no_springs():
     found = Analysis(sprung("planar_redundant", preload=False)).balance(resolution=3)
     assert found.worst("as described").max() > 0.1
