@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import argparse
 import math
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import yaml
 
+from pkm_bringup.command_line.outputs import leave_terminal
 from pkm_client import options
 from pkm_description.joint_geometry import freedoms
 from pkm_description.load import load_mechanism, xacro_arguments
@@ -22,10 +25,11 @@ from pkm_description.mechanism import Joint, Mechanism
 from pkm_description.picture import link_poses
 from pkm_hardware.drivers.driver import DeviceError
 from pkm_hardware.drivers.serial_line import SerialLine
-from pkm_hardware.drivers.servos import ServoDriver
+from pkm_hardware.drivers.servos import HIGHEST_CHANNEL, ServoDriver
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_drives
 from pkm_kinematics import Kinematics
+from pkm_runtime.child_processes import ENDING
 from pkm_runtime.errors import PkmError
 from pkm_runtime.whole_files import write_whole
 from pkm_runtime.yaml_section import read_yaml
@@ -41,15 +45,18 @@ Ask = Callable[[str], str]
 
 
 class Servo:
-    """One servo, held at a pulse [us] by a thread while questions are asked; all others have no pulses."""
+    """One servo, held at a pulse [us] by a thread from `hold` on while questions are asked; others have no pulses."""
 
     def __init__(self, driver: ServoDriver, pulse: float) -> None:
         self._driver = driver
         self._pulse = self._target = np.array([float(pulse)])
         self._error = ""
         self._over = threading.Event()
-        driver.enable(self._pulse)
         self._thread = threading.Thread(target=self._hold, daemon=True)
+
+    def hold(self) -> None:
+        """Go to the pulse at once."""
+        self._driver.enable(self._pulse)
         self._thread.start()
 
     def move_to(self, pulse: float) -> None:
@@ -61,9 +68,17 @@ class Servo:
             raise DeviceError(self._error)
 
     def release(self) -> None:
-        """No pulses."""
+        """No pulses, even where it is asked to end meanwhile."""
+        try:
+            self._release()
+        except KeyboardInterrupt:
+            self._release()
+            raise
+
+    def _release(self) -> None:
         self._over.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._driver.disable()
 
     def _hold(self) -> None:
@@ -72,8 +87,8 @@ class Servo:
             while not self._over.wait(_PERIOD):
                 self._pulse = self._pulse + np.clip(self._target - self._pulse, -step, step)
                 self._driver.exchange(self._pulse)
-        except DeviceError as error:
-            self._error = str(error)
+        except Exception as error:
+            self._error = str(error) or repr(error)
 
 
 def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, simulate: bool = False) -> dict[str, Any]:
@@ -85,10 +100,10 @@ def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, simulate: boo
         own = dict((values.get("actuators") or {}).get(name) or {})
         print(f"\n{name} ({joint.type.value}, {number + 1} of {len(mechanism.actuated_joints)})")
         text, taken = "  Its channel on the board", {one["channel"]: other for other, one in actuators.items()}
-        own["channel"] = int(_number(ask, text, own.get("channel", number)))
+        own["channel"] = _channel(ask, text, own.get("channel", number))
         while own["channel"] in taken:
             print(f"  {taken[own['channel']]} is on channel {own['channel']}")
-            own["channel"] = int(_number(ask, text, number))
+            own["channel"] = _channel(ask, text, number)
         actuators[name] = own
         used = {**_FILE["defaults"], **(values.get("defaults") or {}), **own}
         pulses = np.array([[float(used["pulse_min"]), float(used["pulse_max"])]])
@@ -112,6 +127,7 @@ def _find(
     ask(f"  Enter: it goes to {zero:g} us AT ONCE, wherever it stands now, and is held there.")
     servo = Servo(driver, zero)
     try:
+        servo.hold()
         question = f"  Where is {joint.name} now, as the description counts it, in {unit}"
         own["offset"] = round(_number(ask, question, scale * float(used.get("offset", 0.0))) / scale, 6)
         print(f"  A positive {joint.name} {sense(mechanism, joint)}.")
@@ -159,6 +175,20 @@ def _number(ask: Ask, text: str, default: float) -> float:
         print(f"  '{answer}' is no number")
 
 
+def _channel(ask: Ask, text: str, default: float) -> int:
+    while not (number := _number(ask, text, default)).is_integer() or not 0.0 <= number <= HIGHEST_CHANNEL:
+        print(f"  {number:g} is no channel: they are 0 to {HIGHEST_CHANNEL}")
+    return int(number)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    if number == signal.SIGHUP:
+        leave_terminal()
+    for other in ENDING:  # asked once more, it skips nothing
+        signal.signal(other, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = options.parser(
@@ -183,6 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if output.exists() and str(output) != given.hardware_file:
         print(f"pkm servo-setup: {output} exists; --hardware-file {output} begins with it", file=sys.stderr)
         return 2
+    previous = {number: signal.signal(number, _interrupt) for number in ENDING}
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         values = read_yaml(given.hardware_file)[1] if given.hardware_file else _FILE
@@ -201,6 +232,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\npkm servo-setup: ended, no servo has pulses; nothing is written", file=sys.stderr)
         return 130
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
     print(f"\n{output} is written. Next: ./pkm play {given.robot} --hardware-file {output} --dry")
     return 0
 

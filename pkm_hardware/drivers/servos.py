@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,7 @@ _GREETING_PATIENCE = 4.0  # s: a board that resets when its port is opened takes
 _GREETING_EVERY = 0.25  # s
 _MOST_TURN, _MOST_STROKE = 50.0, 5.0  # rad, m: winch servos take up to eight turns
 _ANSWER = 0.05  # s, beside the time that the bytes take, for the board to say that the servos are off
+HIGHEST_CHANNEL = 31
 _NUMBERS = 256  # acknowledgements count modulo that
 RELEASE, HOLD = "release", "hold"
 
@@ -64,7 +65,7 @@ class ServoDriver(Driver):
         self._set: dict[int, int] = {}  # pulses of the outputs, by channel
         self._highest = max((*self.channels, *(output.channel for output in self.outputs.values())))
         self._positions: Array | None = None  # last told
-        self._on = False
+        self._on = self._brake_heard = False  # that the brake is to be open
         self._number = 0
         self._unanswered: float | None = None  # when the oldest line was sent that has no acknowledgement, s
         self._asked = 0.0  # when the newest was sent, s
@@ -95,7 +96,19 @@ class ServoDriver(Driver):
             raise DeviceError(f"{self.line.port}: the board has {channels} channels, no {self._highest}")
         self._garbled = 0
         self.disable()
-        self.line.write(with_checksum(f"W {round(1e3 * self.watchdog)} {int(self.on_silence == HOLD)}"))
+        self._set_watchdog()
+
+    def _set_watchdog(self) -> None:
+        # until the board has taken it: it would go on with that of another program
+        line = with_checksum(f"W {round(1e3 * self.watchdog)} {int(self.on_silence == HOLD)}")
+        until = time.monotonic() + TELLING
+        while True:
+            self.line.write(line)
+            if self._answered(line, lambda heard: "A W" in heard):
+                return
+            self._require_wanted()
+            if time.monotonic() > until:
+                raise DeviceError(f"the servo board on {self.line.port} does not confirm its watchdog")
 
     def _greeting(self, until: float) -> int | None:
         while (left := until - time.monotonic()) > 0.0:
@@ -115,9 +128,8 @@ class ServoDriver(Driver):
     def enable(self, positions: Array) -> None:
         """Servos on, and the brake open, where the board has one; they go to the positions at once."""
         self._require_wanted()
-        self._on = True
+        self._on, self._brake_heard = True, False
         self._send(positions)
-        self.line.write(with_checksum("B 1"))
 
     def disable(self) -> None:
         """The brake closed, pulses off; most servos are limp then."""
@@ -144,12 +156,15 @@ class ServoDriver(Driver):
         data = b"\n" + b"".join(map(with_checksum, words))  # ends a line that was left in the middle
         self.line.write(data)
         wanted = [f"A {first}", "A B", "A R", f"A {last}"]
+        return self._answered(data, lambda heard: any(heard[k : k + 4] == wanted for k in range(len(heard) - 3)))
+
+    def _answered(self, data: bytes, enough: Callable[[list[str]], bool]) -> bool:
         heard: list[str] = []
         until = time.monotonic() + _ANSWER + 2.0 * 10.0 * len(data) / self.line.baud
         while (left := until - time.monotonic()) > 0.0:
             texts = [without_checksum(line) or "" for line in self.line.lines(left)]
-            heard = [*heard, *(text for text in texts if not text.startswith("E watchdog"))]
-            if any(heard[k : k + 4] == wanted for k in range(len(heard) - 3)):
+            heard += [text for text in texts if not text.startswith("E watchdog")]
+            if enough(heard):
                 return True
         return False
 
@@ -194,6 +209,8 @@ class ServoDriver(Driver):
         for channel, pulse in zip(self.channels, pulses, strict=True):
             row[channel] = round(float(pulse))
         self.line.write(with_checksum(f"P {self._next_number()} {' '.join(map(str, row))}"))
+        if not self._brake_heard:
+            self.line.write(with_checksum("B 1"))
         self._asked = time.monotonic()
         if self._unanswered is None:
             self._unanswered = self._asked
@@ -207,6 +224,7 @@ class ServoDriver(Driver):
         word, _, rest = text.partition(" ")
         if word == "A":
             self._unanswered = None
+            self._brake_heard |= rest == "B"
         elif text == "E checksum":
             self._garbled += 1
             self.notice = f"the servo board got {self._garbled} lines that made no sense"
@@ -225,7 +243,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     top.finish()
     channels: list[int] = []
     for section in sections:
-        channel = section.whole("channel", bounds=(0, 31))
+        channel = section.whole("channel", bounds=(0, HIGHEST_CHANNEL))
         if channel in channels:
             raise section.wrong("channel", f"{channel} is another actuator's too", "give each its own")
         channels.append(channel)
@@ -283,7 +301,7 @@ def _outputs_of(top: Section) -> dict[str, ServoOutput]:
         if not output_name(str(name)):
             raise top.wrong("outputs", f"'{name}' is not a valid output name", "write letters, digits or any of _./-")
         one = Section(top.source, f"outputs.{name}", values)
-        channel = one.whole("channel", bounds=(0, 31))
+        channel = one.whole("channel", bounds=(0, HIGHEST_CHANNEL))
         off, on = (one.number(key, bounds=(200.0, 3000.0)) for key in ("pulse_off", "pulse_on"))
         one.finish()
         found[str(name)] = ServoOutput(channel, off, on)

@@ -48,6 +48,33 @@ def test_servos_stay_off_until_the_machine_is_active(machine: DrivenMachine, boa
     assert board.brake_open
 
 
+def test_lines_that_are_lost_are_sent_again(
+    hexapod: Kinematics, hexapod_file: Path, board: SimulatedServoBoard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its line the board goes on with the watchdog of another program, and with its brake closed."""
+    board.watchdog, board.holds = 30.0, True
+    heard, lost = board._obey, {"W": 2, "B": 3}
+
+    def obey(word: str, rest: list[str]) -> bytes:
+        if rest[:1] != ["0"] and lost.get(word, 0):
+            lost[word] -= 1
+            return with_checksum("E checksum")
+        return heard(word, rest)
+
+    monkeypatch.setattr(board, "_obey", obey)
+    machine = make_machine("servos", hexapod, read_machine_file(hexapod_file))
+    machine.configure()
+    assert not machine.fault
+    assert (board.watchdog, board.holds) == (0.5, False)
+    machine.activate()
+    run_until(machine, lambda: board.brake_open, 1.0)
+    assert board.brake_open
+    lost["W"] = 10**6
+    machine.deactivate()
+    machine.configure()
+    assert "does not confirm its watchdog" in machine.fault
+
+
 def test_pulses_have_signs_units_and_limits(machine: DrivenMachine, board: SimulatedServoBoard) -> None:
     machine.activate()
     machine.write(np.full(6, 0.2))

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -20,7 +24,7 @@ from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
 
-from .benches import EXAMPLES, robot
+from .benches import EXAMPLES, robot, wait_until
 
 HEXAPOD = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
 ARMS = "\n".join(f"  limb{k}_arm: {{id: {k}}}" for k in range(1, 7))
@@ -147,6 +151,30 @@ def test_servo_setup_leaves_no_pulses_where_it_is_broken_off(monkeypatch: pytest
         assert servo_setup.main([HEXAPOD, "--serial-port", board.port, "-o", str(tmp_path / "no.yaml")]) == 130
         assert not any(board.pulses)
     assert not (tmp_path / "no.yaml").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_servo_setup_leaves_no_pulses_where_it_is_ended(number: signal.Signals, tmp_path: Path) -> None:
+    """By its own word, and once: a second signal skips nothing."""
+    questions, answer = os.pipe()
+    with SimulatedServoBoard() as board:
+        command = [sys.executable, "-m", "pkm_bringup.command_line.servo_setup", HEXAPOD]
+        command += ["--serial-port", board.port, "-o", str(tmp_path / "no.yaml")]
+        with subprocess.Popen(command, stdin=questions) as process:
+            os.write(answer, b"\n\n")
+            assert wait_until(lambda: any(board.pulses), 60.0)
+            for _ in range(2):
+                process.send_signal(number)
+            assert process.wait(20.0) in (130, -number)  # the second may come after its end
+        assert not any(board.pulses)
+        assert board.bites == 0  # of its own watchdog
+    os.close(answer), os.close(questions)
+
+
+def test_servo_setup_asks_for_a_channel_until_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    answers = iter(("1.5", "-1", "99", "1e308", "2"))
+    assert servo_setup._channel(lambda text: next(answers), "channel", 0) == 2
+    assert capsys.readouterr().out.count("is no channel: they are 0 to 31") == 4
 
 
 def test_servo_setup_asks_until_there_is_a_finite_number(capsys: pytest.CaptureFixture[str]) -> None:
