@@ -38,6 +38,7 @@ from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.drivers.driver import disable_anew
 from pkm_hardware.machine import Machine, drives_may_be_on
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.machine_kinds import SIMULATED
@@ -135,16 +136,10 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
         return ""
     kinematics = shared_dynamics(mechanism).kinematics
     drives = make_drives(settings.kind, kinematics, read_machine_file(settings.file) if settings.file else None)
-    driver = drives.driver
     try:
-        driver.open(drives.scale.to_device(drives.home))  # which disables them, and confirms that they are off
+        disable_anew(drives.driver, drives.scale.to_device(drives.home))
     except Exception as error:
-        try:
-            driver.disable()  # something else is wrong, perhaps
-        except Exception:
-            return drives_may_be_on(error)
-    finally:
-        driver.close()
+        return drives_may_be_on(error)
     return ""
 
 

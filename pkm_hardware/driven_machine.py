@@ -15,7 +15,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.device_readings import DeviceReadings
-from pkm_hardware.drivers.driver import DeviceError, GivenUpError, Reading
+from pkm_hardware.drivers.driver import DeviceError, GivenUpError, Reading, disable_anew
 from pkm_hardware.homing import Homing, HomingError
 from pkm_hardware.machine import (
     EMERGENCY_STOP,
@@ -68,7 +68,7 @@ class DrivenMachine(Machine):
         self._command: Array | None = None
         self._command_time = -math.inf
         self._blocked = 0.0  # s of calls that blocked the commander: they are no silence of its
-        self._released = True
+        self._released = self._closed = True
         self._may_be_on = False
         self._untold = ""  # the warning that they could not be disabled
         self._told = -math.inf  # s, `time.monotonic`: when that was tried last
@@ -84,7 +84,7 @@ class DrivenMachine(Machine):
         def make_contact() -> None:
             self._driver.close()
             self._driver.open(self._scale.to_device(self._home))
-            self._may_be_on, self._untold = False, ""
+            self._may_be_on, self._untold, self._closed = False, "", False
             self._began = self._readings.confirm(self._driver, self._scale, self.time)
 
         hear_end()  # here, since drives may be enabled in another thread
@@ -113,8 +113,8 @@ class DrivenMachine(Machine):
         """Disable the drives and close the brakes, also of servos that hold after a fault; a fault where that fails."""
         with self._turning_off(), self._lock, self._blocking():
             if self.lifecycle is not Lifecycle.ACTIVE:
-                if (holding := self._driver.resting) and self._may_be_on and not self._untold:
-                    self._tell_off_late(holding, "drives are off")
+                if (before := self._untold or self._driver.resting) and self._may_be_on:
+                    self._tell_off_late(before, "drives are off")
                 return
             self._let_go()
             warning = self._tell_off()
@@ -126,8 +126,7 @@ class DrivenMachine(Machine):
         with self._lock:
             super().cleanup()
             self.fault = _with(self.fault, self._tell_off())
-            with contextlib.suppress(Exception):
-                self._driver.close()
+            self._close()
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
         """Disable the drives and close the brakes at once, until `reset`; the fault warns where that fails."""
@@ -147,8 +146,7 @@ class DrivenMachine(Machine):
                         self.lifecycle = Lifecycle.FAULT
                     elif self.lifecycle is not Lifecycle.FAULT:
                         self.lifecycle = Lifecycle.UNCONFIGURED
-                    with contextlib.suppress(Exception, SystemExit):
-                        self._driver.close()
+                    self._close()
                 return self._ended
             finally:
                 if acquired:
@@ -331,12 +329,20 @@ class DrivenMachine(Machine):
         self._homing = None
         self._readings.rest()
 
+    def _close(self) -> None:
+        with contextlib.suppress(Exception, SystemExit):
+            self._driver.close()
+            self._closed = True
+
     def _tell_off(self, always: bool = False) -> str:
         if not (self._may_be_on or always):
             return ""
         try:
             with self.telling():
-                self._driver.disable()
+                if self._closed and self._may_be_on:
+                    disable_anew(self._driver, self._scale.to_device(self._home))
+                else:
+                    self._driver.disable()
         except (Exception, SystemExit) as error:
             self._untold, self._told = drives_may_be_on(error) if self._may_be_on else "", time.monotonic()
             return self._untold

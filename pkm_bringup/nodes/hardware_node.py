@@ -63,6 +63,7 @@ _LIFE = {
 
 
 _OFF = "the machine is not configured: its drives are off"
+_OVER = "the machine was shut down: start its node anew"
 
 
 class _SharedMachine:
@@ -73,6 +74,7 @@ class _SharedMachine:
     def __init__(self, shared: SharedLoop) -> None:
         self._shared = shared
         self._beginning = False
+        self._untold = ""  # the warning with which it was switched off
 
     @property
     def running(self) -> bool:
@@ -88,7 +90,7 @@ class _SharedMachine:
 
     @property
     def fault(self) -> str:
-        return self.problem or self._shared.process.texts.fault
+        return self.problem or (self._shared.process.texts.fault if self.running else self._untold)
 
     @property
     def notice(self) -> str:
@@ -107,6 +109,7 @@ class _SharedMachine:
         try:
             problem = self._shared.process.run()
             self._shared.running = self._shared.process.real or not problem
+            self._untold = ""  # what is known of its drives is the loop's from now on
         except PkmError as error:
             problem = str(error)
         finally:
@@ -117,26 +120,28 @@ class _SharedMachine:
         return self._ask(requests.enable, needed=True)
 
     def disable(self) -> str:
-        return self._ask(requests.disable)
+        return self._ask(requests.disable) if self.running or not self._untold else self.emergency_stop()
 
     def emergency_stop(self) -> str:
-        if not (self.running or self._beginning):
+        if not (self.running or self._beginning or self._untold):
             return _OFF
-        return self._shared.process.emergency_stop()
+        self._untold = self._shared.process.emergency_stop()
+        return self._untold
 
     def reset(self) -> str:
         return self._ask(requests.reset, needed=True)
 
     def tell_emergency_stop(self) -> None:
-        if self.running or self._beginning:
+        if self.running or self._beginning or self._untold:
             self._shared.process.tell_emergency_stop()
 
     def end(self) -> str:
         self._shared.running = False
         try:
-            return self._shared.process.rest()
+            self._untold = self._shared.process.rest()
         except PkmError as error:
-            return "" if self._shared.process.failure else str(error)  # which was logged
+            self._untold = "" if self._shared.process.failure else str(error)  # which was logged
+        return self._untold
 
     def _ask(self, request: Any, needed: bool = False) -> str:
         """Ask the loop; one that never began is asked only where that is `needed`."""
@@ -243,7 +248,10 @@ class HardwareNode(LifecycleNode):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Drives off and disconnected; nothing is published."""
+        """Drives off and disconnected; nothing is published. Not while a drive may be on, for it is told again."""
+        if warning := self._machine.disable():
+            self.get_logger().error(warning)
+            return TransitionCallbackReturn.FAILURE
         self._switch_off()
         return super().on_cleanup(state)
 
@@ -286,7 +294,13 @@ class HardwareNode(LifecycleNode):
         response.message = problem or self._machine.fault or f"the machine is {self._lifecycle.value}"
         return response
 
+    @property
+    def _over(self) -> str:
+        return _OVER if self._state_machine.current_state[0] == State.PRIMARY_STATE_FINALIZED else ""
+
     def _enable(self) -> str:
+        if self._over:
+            return self._over
         if self._lifecycle is Lifecycle.ACTIVE:  # as far as is known here: the machine is asked
             return self._machine.enable() or self._not_held()
         if self._lifecycle is Lifecycle.FAULT:
@@ -323,14 +337,14 @@ class HardwareNode(LifecycleNode):
         return warning or NOT_HELD.format(why)
 
     def _disable(self) -> str:
-        """In a thread of its own: the life cycle follows in the executor's."""
+        # in a thread of its own: the life cycle follows in the executor's
         problem = self._machine.disable()
         if self.executor is not None:
             self.executor.create_task(self._follow_lifecycle)
         return problem
 
     def _reset(self) -> str:
-        problem = self._machine.problem or self._machine.reset()
+        problem = self._over or self._machine.problem or self._machine.reset()
         self._follow_lifecycle()
         return problem
 
@@ -361,7 +375,7 @@ class HardwareNode(LifecycleNode):
         self._follow_lifecycle()
 
     def _watch_loop(self, silence: str) -> None:
-        """Log that the loop has fallen silent, which says nothing of the drives, and that it is back."""
+        # a silent loop says nothing of the drives
         if silence and not self._silence:
             self.get_logger().error(f"nothing is known of the machine: {silence}")
         elif self._silence and not (silence or self._machine.problem):  # it has not ended
@@ -411,7 +425,8 @@ class HardwareNode(LifecycleNode):
         }
         if self._alone is not None:
             values["commands refused"] = self._alone.inbox.refused
-        if self._lifecycle is Lifecycle.FAULT or self._machine.problem:
+        left_on = self._lifecycle is Lifecycle.UNCONFIGURED and self._machine.fault
+        if self._lifecycle is Lifecycle.FAULT or self._machine.problem or left_on:
             return diagnostics.ERROR, self._machine.fault, values
         if self._lifecycle is Lifecycle.INACTIVE:
             notice = self._machine.notice or "the drives are off until they are enabled"

@@ -313,7 +313,7 @@ class MachineThread:
         self._stopping = True
         with self.lock:
             self._stopping = False
-            if self.machine is None or not self.running:
+            if self.machine is None or not (self.running or self.machine.drives_may_be_on):
                 return "the machine is not configured: its drives are off"
             self.machine.emergency_stop(reason)
             return self.machine.drives_may_be_on

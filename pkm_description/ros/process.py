@@ -85,7 +85,10 @@ def refusal(request: Any, response: Any, why: str) -> Any:
         else:
             response.result = refused
         return response
-    return type(response)()
+    refused = type(response)()
+    if hasattr(refused, "message"):
+        refused.message = why
+    return refused
 
 
 def _words(error: Exception) -> str:

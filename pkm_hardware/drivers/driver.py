@@ -120,3 +120,16 @@ class Driver(ABC):
     @abstractmethod
     def exchange(self, positions: Array | None) -> Reading:
         """Send targets (n_actuated,), if any; the newest reading. DeviceError: too long silent, gone, an error."""
+
+
+def disable_anew(driver: Driver, home: Array) -> None:
+    """Disable drives whose line is closed, by opening it; an exception where they are not known to be off."""
+    try:
+        driver.open(home)  # which disables them, and confirms that they are off
+    except Exception as error:
+        try:
+            driver.disable()  # something else is wrong, perhaps
+        except Exception:
+            raise error from None
+    finally:
+        driver.close()

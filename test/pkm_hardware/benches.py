@@ -106,6 +106,10 @@ class Bench(ABC):
     def silence_one(self) -> list[str]:
         """One device hears and says nothing any more; return its drives."""
 
+    @abstractmethod
+    def hear_again(self) -> None:
+        """The end of `silence_one`."""
+
     def jump(self, angle: float) -> None:
         """The next reading of the first actuator is wrong by that [rad or m]."""
         raise NotImplementedError
@@ -153,6 +157,9 @@ class DynamixelBench(Bench):
         self.bus.gone.add(3)
         return ["drive 3"]
 
+    def hear_again(self) -> None:
+        self.bus.gone.clear()
+
     def jump(self, angle: float) -> None:
         self.bus.jumps[1] = round(angle * 4096 / TURN)
 
@@ -196,6 +203,9 @@ class ODriveBench(Bench):
         self.boards[1].silent = True
         return [f"{self.boards[1].port}: axis1"]
 
+    def hear_again(self) -> None:
+        self.boards[1].silent = False
+
     def jump(self, angle: float) -> None:
         self.boards[0].axes[0].jump = angle * 500 / TURN
 
@@ -236,6 +246,9 @@ class ServoBench(Bench):
     def silence_one(self) -> list[str]:
         self.board.silent = True
         return self.on()
+
+    def hear_again(self) -> None:
+        self.board.silent = False
 
 
 BENCHES: dict[str, type[Bench]] = {bench.kind: bench for bench in (DynamixelBench, ODriveBench, ServoBench)}

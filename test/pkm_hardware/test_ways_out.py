@@ -176,6 +176,24 @@ def test_a_line_that_comes_back_to_life_is_used(bench: Bench, fault: str) -> Non
     assert bench.machine.lifecycle is Lifecycle.FAULT
 
 
+@pytest.mark.parametrize("end", ["cleanup", "shut_down"])
+@pytest.mark.parametrize("way", ["emergency_stop", "deactivate"])
+def test_drives_that_did_not_hear_of_the_end_can_still_be_told(bench: Bench, end: str, way: str) -> None:
+    """Their line is closed by then."""
+    machine = bench.machine
+    bench.silence_one()
+    machine.deactivate()
+    assert machine.lifecycle is Lifecycle.FAULT
+    getattr(machine, end)()
+    getattr(machine, way)()
+    assert machine.drives_may_be_on.startswith(UNTOLD)
+    bench.hear_again()
+    getattr(machine, way)()
+    assert not machine.drives_may_be_on
+    assert not bench.on()
+    assert machine.lifecycle is not Lifecycle.ACTIVE
+
+
 def test_a_second_program_does_not_get_the_line(bench: Bench, tmp_path: Path) -> None:
     second = make_machine(bench.kind, bench.kinematics, read_machine_file(tmp_path / "machine.yaml"))
     second.configure()

@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="there is no ROS")
 
+from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from std_msgs.msg import Empty
 
@@ -136,8 +137,40 @@ def test_answers_that_are_lost(lasting: Control) -> None:
 
 
 @pytest.mark.by_day("dynamixel")
-def test_transition_to_the_end(lasting: Control) -> None:
-    """The last of the tests with this process: `on_shutdown`."""
+def _says_that_they_may_be_on(control: Control) -> None:
+    for name in (topics.STOP_DRIVES, topics.DISABLE):
+        answer = control.client.trigger(name)
+        assert not answer.success
+        assert UNTOLD in answer.message
+
+
+def test_a_machine_whose_drives_may_be_on_is_not_cleaned_up(lasting: Control) -> None:
+    """They are told again and again, and are off once they hear it."""
     lasting.enable()
+    lasting.bench.silence_one()
+    assert lasting.client.change_state(Transition.TRANSITION_DEACTIVATE)
+    assert not lasting.client.change_state(Transition.TRANSITION_CLEANUP)
+    _says_that_they_may_be_on(lasting)
+    lasting.bench.hear_again()
+    assert wait_until(lambda: not lasting.bench.on(), 5.0), lasting.text
+
+
+def test_transition_to_the_end(lasting: Control) -> None:
+    """The last of the tests with this process: `on_shutdown`. Drives that did not hear of it can still be told."""
+    lasting.enable()
+    lasting.bench.silence_one()
     assert lasting.client.change_state(Transition.TRANSITION_ACTIVE_SHUTDOWN)
+    told: list[str] = []
+
+    def hear(message: DiagnosticArray) -> None:
+        told.extend(one.message for one in message.status if int.from_bytes(one.level, "little") == 2)
+
+    lasting.client.node.create_subscription(DiagnosticArray, "/diagnostics", hear, 10)
+    assert lasting.client.spin_until(lambda: any(UNTOLD in text for text in told), 10.0), told
+    _says_that_they_may_be_on(lasting)
+    lasting.bench.hear_again()
+    assert lasting.client.trigger(topics.STOP_DRIVES).success
     assert not lasting.bench.on()
+    for name in (topics.ENABLE, topics.RESET):
+        answer = lasting.client.trigger(name)
+        assert (answer.success, answer.message) == (False, "the machine was shut down: start its node anew")
