@@ -505,11 +505,13 @@ class Robot:
             state = self.state
             self._mode_of(state)
             plan = legs(_place_of(state))  # before anything that runs is ended for it
-            if block and state.speed == 0.0 and not state.moving:
+            took_over = state.moving
+            if took_over:
+                state, asked = self._take_over()
+            if block and state.speed == 0.0:
                 raise RefusedError("the speed override is 0, so the motion would not begin: raise it, or do not wait")
-            if state.moving:
-                here, asked = self._take_over()
-                plan = legs(here)
+            if took_over:
+                plan = legs(_place_of(state))
             if isinstance(plan, MotionPoints):
                 only = self._begin(plan, asked)
                 task = Task(lambda task: self._wait_for(task, only, 0.0, 1.0, Result()), self._backend.waiting)
@@ -563,14 +565,14 @@ class Robot:
             max_rotation_error=max(result.max_rotation_error, before.max_rotation_error),
         )
 
-    def _take_over(self) -> tuple[Array, float]:
-        """Bring the running motion to rest; return the pose there, and when that was asked for [s, monotonic]."""
+    def _take_over(self) -> tuple[RobotState, float]:
+        """Bring the running motion to rest; return the state there, and when that was asked for [s, monotonic]."""
         if self._motion is not None:
             self._motion.superseded = True
         _require(self._backend.operator.stop())
         asked = time.monotonic()
         self._until_rest()
-        return _place_of(self.state), asked
+        return self.state, asked
 
     def _until_rest(self) -> None:
         left = _REST

@@ -232,6 +232,20 @@ def test_a_motion_at_an_override_of_0_is_not_waited_for(robot: Robot) -> None:
     assert task.result(60.0).outcome is Outcome.SUCCESSFUL
 
 
+@pytest.mark.parametrize("jogged", [True, False])
+def test_a_motion_at_an_override_of_0_is_not_waited_for_where_it_takes_over(robot: Robot, jogged: bool) -> None:
+    first = robot.jog((0.0, 0.02, 0.0), seconds=20.0, block=False) if jogged else begun(robot)
+    until(lambda: robot.state.moving, robot)
+    robot.set_speed(0.0)
+    with pytest.raises(
+        RefusedError, match=r"the (speed override is 0, so the motion would not begin|controller is paused)"
+    ):
+        robot.move_to([0.02, 0.0, HOME])
+    robot.set_speed(1.0)
+    robot.stop()
+    until(lambda: first.done, robot)
+
+
 def test_a_motion_while_one_runs_takes_over(robot: Robot) -> None:
     first = begun(robot)
     robot.move_to([0.0, 0.03, HOME])
