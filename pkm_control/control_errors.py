@@ -74,6 +74,10 @@ class UnequalDrivesError(PkmError):
         )
 
 
+class LawError(UsageError, ValueError):
+    """A control law that this robot, or its task, cannot have."""
+
+
 class ReportError(PkmError):
     """A report that cannot be written; the message says what of it, why, and what there is."""
 

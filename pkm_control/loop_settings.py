@@ -96,6 +96,12 @@ class Setup:
     tool_file: str = ""
     compliance_file: str = ""
 
+    def __post_init__(self) -> None:
+        for name, above in (("rate", True), ("natural_frequency", True), ("damping", False), ("hidden_payload", False)):
+            value = getattr(self, name)
+            if not (0.0 < value < math.inf or (value == 0.0 and not above)):
+                raise ValueError(f"{name} is {value}; give a number greater than zero{'' if above else ', or zero'}")
+
     @property
     def delay(self) -> float:
         """From a reading to the beginning of the time in which its command acts [periods]."""

@@ -144,7 +144,7 @@ class _SharedMachine:
         return self._untold
 
     def _ask(self, request: Any, needed: bool = False) -> str:
-        """Ask the loop; one that never began is asked only where that is `needed`."""
+        # one that never began is asked only where that is `needed`
         process = self._shared.process
         if not (self.running or needed) and not process.failure:
             return ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.control_errors import LawError
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.force_task import ForceTask
 from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
@@ -241,6 +242,7 @@ _IN_TOUCH = 0.1  # of the wanted force: less is no contact yet, and nothing is i
 _STEADY = 0.5  # of the wanted force, what nobody knows of the weight, and a bit: the most that the integral adds
 _UNKNOWN = 0.6  # of the weight along the axis: half the platform as a payload, links a fifth heavier
 _A_BIT = 2.0  # N, N m
+_HYBRID, _SELECT = "law 'hybrid'", "select an axis in the task of the force file"
 
 
 class Hybrid(ForceLaw):
@@ -254,7 +256,7 @@ class Hybrid(ForceLaw):
 
     D damps the robot's mass on the stiffest contact of the task, as far as the natural frequency allows; before the
     contact the platform is at most f / D faster than the reference. Forces across N, friction for one, are carried by
-    the position control. Without a sensor the selected axes hold their place. Raises `ValueError` where no axis is
+    the position control. Without a sensor the selected axes hold their place. Raises `LawError` where no axis is
     selected, or the robot has no degree of freedom along one.
     """
 
@@ -264,11 +266,12 @@ class Hybrid(ForceLaw):
         """Set damping and integral gain of the selected axes."""
         pressed = self.task.pressed
         if not pressed.shape[1]:
-            raise ValueError("hybrid control needs an axis along which force is controlled: select one of the task's")
+            raise LawError(_HYBRID, "it needs an axis along which force is controlled", f"{_SELECT} (docs/force.md)")
         space = pressed.T @ self.freedoms.basis
         scale = np.where(np.abs(pressed[:3]).sum(axis=0) > 0.0, 1.0, self.length)
         if np.linalg.matrix_rank(space * scale[:, None], tol=1e-6) < pressed.shape[1]:
-            raise ValueError("the robot has no degree of freedom of its own along each force-controlled axis")
+            problem = "the robot has no degree of freedom of its own along each force-controlled axis"
+            raise LawError(_HYBRID, problem, f"{_SELECT} along which it moves")
         self._masses = np.array([self.freedoms.mass_along(axis) for axis in pressed.T])
         contact = self.task.contact_stiffness * scale**2
         own = np.minimum(np.sqrt(contact / self._masses), self.natural_frequency)

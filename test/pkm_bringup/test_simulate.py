@@ -63,6 +63,12 @@ def test_a_bad_motion_file_is_one_clear_line(tmp_path, capfd) -> None:
     assert error == "pkm simulate: holes.csv, line 3, column 'y': is empty; fill every cell of a waypoint\n"
 
 
+def test_a_law_that_lacks_its_task_is_one_clear_line(capfd) -> None:
+    assert main(["delta", "--controller", "hybrid", "--no-page"]) == 2
+    (line,) = (one for one in capfd.readouterr().err.splitlines() if not one.startswith("pkm: "))
+    assert line.startswith("pkm simulate: law 'hybrid': it needs an axis along which force is controlled; select")
+
+
 def test_a_robot_that_is_not_there_is_one_clear_line(capfd) -> None:
     assert main(["no_such_robot", "--no-page"]) == 2  # before anything is loaded
     error = capfd.readouterr().err

@@ -213,6 +213,13 @@ def test_speed_override(robot: Robot) -> None:
 # What is wrong, and the answer
 
 
+@pytest.mark.parametrize("name", ["rate", "natural_frequency", "damping", "hidden_payload"])
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_a_setup_that_makes_no_sense(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} is {value}; give a number greater than zero"):
+        Setup(**{name: value})
+
+
 @pytest.mark.parametrize("fraction", [-0.1, 1.001, 1000.0, float("nan"), float("inf")])
 def test_an_override_that_is_none(robot: Robot, fraction: float) -> None:
     with pytest.raises(RefusedError, match=r"the fraction is .*; give a number from 0 to 1"):

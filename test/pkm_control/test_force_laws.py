@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from pkm_control.control_errors import LawError
 from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.force_task import ForceTask
 from pkm_control.loop.followed_motion import Motion
@@ -319,10 +320,10 @@ def test_gains_are_lowered_to_what_the_rate_carries(law: str, of_gallery) -> Non
 def test_what_makes_no_sense_is_refused(of_gallery) -> None:
     limits = ActuatorLimits.of(of_gallery["five_bar"].kinematics.mechanism)
     task = ForceTask.usual()
-    with pytest.raises(ValueError, match="needs an axis"):
+    with pytest.raises(LawError, match="needs an axis"):
         make_controller(HYBRID, of_gallery["five_bar"].dynamics, limits, DT, task=task)
     out_of_plane = replace(task, selected=np.arange(6) == 2)
-    with pytest.raises(ValueError, match="no degree of freedom of its own"):
+    with pytest.raises(LawError, match="no degree of freedom of its own"):
         make_controller(HYBRID, of_gallery["five_bar"].dynamics, limits, DT, task=out_of_plane)
     with pytest.raises(ValueError, match="stiffness is"):
         replace(task, stiffness=np.full(6, -1.0))
