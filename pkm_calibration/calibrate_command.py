@@ -133,10 +133,12 @@ def _checked(words: Sequence[str]) -> argparse.Namespace:
     outputs = [one for one in (given.output, given.urdf, given.json, given.report) if one and one != "-"]
     if given.data is not None and any(_same(one, given.data) for one in outputs):
         p.error(f"{given.data} contains the measurements: write to another file")
-    lost = next((one for one in outputs if not Path(one).absolute().parent.is_dir()), None)
-    if lost is not None:
-        p.error(f"there is no folder {Path(lost).parent} for {Path(lost).name}")
     return given
+
+
+def _write(file: str, text: str) -> None:
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(Path(file), text)
 
 
 def _same(one: str | Path, other: str | Path) -> bool:
@@ -159,7 +161,7 @@ def _plan(given: argparse.Namespace) -> int:
     if given.output:
         if Path(given.output).exists():
             raise PkmError(f"{given.output} exists and may contain measurements: give another name")
-        write_whole(Path(given.output), found.table())
+        _write(given.output, found.table())
     else:
         print(found.table(), end="")
     expected = [EXPECTED[one.unit] for one in found.parameters]
@@ -206,11 +208,11 @@ def _calibrate(given: argparse.Namespace) -> int:
         return _told(given, numbers, [f"refused: {reason}"], {}, True)
     numbers = _numbers(given, as_numbers(found))
     if given.output and not found.refused:
-        write_whole(Path(given.output), found.corrections())
+        _write(given.output, found.corrections())
     if given.urdf and not found.refused:
         from pkm_description.corrections import corrected
 
-        write_whole(Path(given.urdf), corrected(mechanism, found.displacements).urdf)
+        _write(given.urdf, corrected(mechanism, found.displacements).urdf)
     if given.report:
         from pkm_calibration.calibration_report import write_page
 
@@ -223,7 +225,7 @@ def _calibrate(given: argparse.Namespace) -> int:
 def _numbers(given: argparse.Namespace, found: dict[str, Any]) -> str:
     numbers = json_text(found)
     if given.json and given.json != "-":
-        write_whole(Path(given.json), numbers + "\n")
+        _write(given.json, numbers + "\n")
     return numbers
 
 
@@ -251,6 +253,6 @@ def _calibrate_printer(given: argparse.Namespace) -> int:
 
         write_printer_page(given.report, found, numbers)
     if given.output and not found.reasons:
-        write_whole(Path(given.output), settings_text(found))
+        _write(given.output, settings_text(found))
     files = {"settings": None if found.reasons else given.output, "report": given.report}
     return _told(given, numbers, printer_words(found), files, bool(found.reasons))

@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_calibration.estimation import ContradictionError, Estimate, estimate, one_more, second_cluster
-from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot, check_sensors, measuring_frame, swapped
+from pkm_calibration.measured_robot import (
+    EXPECTED,
+    SCALED,
+    MeasuredRobot,
+    check_drives,
+    check_sensors,
+    measuring_frame,
+    swapped,
+)
 from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
 from pkm_description.corrections import Displacement, corrections_text
 from pkm_description.mechanism import Array, Mechanism, frozen
@@ -213,6 +221,8 @@ def _check_determined(fit: MeasuredRobot, chosen: Sequence[GeometricParameter]) 
 
 def _without_impossible(parameters: GeometricParameters, measured: Measurements, notes: list[str]) -> MeasuredRobot:
     states, there = MeasuredRobot.standing(parameters, measured)
+    if states is None:
+        check_drives(parameters, measured)
     if states is None or there.mean() < 1.0 - IMPOSSIBLE:
         return MeasuredRobot(parameters, measured)  # all of them are looked at again, and refused
     if not there.all():
@@ -253,6 +263,7 @@ def _estimated(
             return np.full(len(fit.groups), np.nan), np.full((len(fit.groups), len(values)), np.nan)
         for start in (walk["start"], fit.nominal):  # the last that were tried may be far off
             r, J, states = fit.residuals(total, here, start, moves)
+            J = J[:, : len(values)]
             if np.isfinite(r).all():
                 walk["start"] = states
                 break
@@ -300,35 +311,30 @@ def _causes(
     whole: MeasuredRobot, total: Array, chosen: Sequence[GeometricParameter], values: Array,
     outliers: Sequence[int] = (),
 ) -> tuple[list[str], NDArray[np.int64]]:  # fmt: skip
-    """What of the instrument would explain measurements, in words: that it was moved, with the lines, or its scale."""
+    """What of instruments would explain measurements, in words: that one was moved, with the lines, or its scale."""
     measured, k = whole.measured, len(chosen)
     r, J, _ = whole.residuals(total, chosen, whole.nominal, True)
-    moves = np.isin(whole.kinds, ("x", "y", "z"))
-    if not np.isfinite(r).all() or not moves.any():
+    if not np.isfinite(r).all():
         return [], measured.lines[:0]
     scales = np.array([EXPECTED[one.unit] for one in chosen])
-    J, by_frame = J[:, :k] * scales, J[:, k:]
+    J, by_frame, by_scales = J[:, :k] * scales, J[:, k : k + 6], J[:, k + 6 :]
     frame = by_frame if not np.array_equal(whole.frame, np.eye(4)) else by_frame[:, :0]  # which was estimated
-    wrong = np.isin(measured.lines, list(outliers))
-    side, shift, apart = second_cluster(r, np.hstack([J, frame]), by_frame[:, :3], whole.groups, wrong)
-    if apart > APART and side.sum() >= max(COMPANY, TOGETHER * len(side)):
-        return [_moved(measured, side, shift)], measured.lines[side]
-    if whole.redundant:
-        return [], measured.lines[:0]
-    longer = np.zeros(len(r))
-    for axis, name in enumerate("xyz"):
-        at = whole.kinds == name
-        longer[at] = measured.position[whole.rows[at], axis] / whole.sigma[at]
+    if np.isin(whole.kinds, SCALED["positions"]).any():
+        wrong = np.isin(measured.lines, list(outliers))
+        side, shift, apart = second_cluster(r, np.hstack([J, frame]), by_frame[:, :3], whole.groups, wrong)
+        if apart > APART and side.sum() >= max(COMPANY, TOGETHER * len(side)):
+            return [_moved(measured, side, shift)], measured.lines[side]
     if frame.size:
         Q = np.linalg.qr(frame)[0]
-        r, J, longer = (one - Q @ (Q.T @ one) for one in (r, J, longer))
-    share, sure = one_more(r, J, values / scales, longer)
-    if not LENGTHENED <= abs(share) <= NO_SCALE or sure < SURELY:
-        return [], measured.lines[:0]
-    return [
-        f"positions {100.0 * abs(share):.2g} % too {'long' if share > 0.0 else 'short'} would explain corrections that "
-        "all point one way: check the scale of the instrument"
-    ], measured.lines[:0]
+        r, J, by_scales = (one - Q @ (Q.T @ one) for one in (r, J, by_scales))
+    for what, longer in zip(SCALED, by_scales.T, strict=True):
+        share, sure = one_more(r, J, values / scales, longer) if longer.any() else (0.0, 0.0)
+        if LENGTHENED <= abs(share) <= NO_SCALE and sure >= SURELY:
+            return [
+                f"{what} {100.0 * abs(share):.2g} % too {'long' if share > 0.0 else 'short'} would explain corrections "
+                "that all point one way: check the scale of the instrument"
+            ], measured.lines[:0]
+    return [], measured.lines[:0]
 
 
 def _moved(measured: Measurements, side: NDArray[np.bool_], shift: Array) -> str:
@@ -351,7 +357,8 @@ def _spread(fit: MeasuredRobot, only: Sequence[str], noise: float) -> tuple[list
     home and at the measured ones, by what is known of the parameters and what is expected of the others.
     """
     parameters, model = fit.parameters, fit.parameters.model
-    axes = [axis for axis, name in enumerate("xyz") if (fit.kinds == name).any()]
+    lengths = np.isin(fit.kinds, SCALED["distances"])
+    axes = [axis for axis, name in enumerate("xyz") if (fit.kinds == name).any() or lengths.any()]
     if fit.redundant or not axes:
         return [], "", False
     none, names = np.zeros_like(model.displacements), [one.name for one in parameters.all]
@@ -366,7 +373,7 @@ def _spread(fit: MeasuredRobot, only: Sequence[str], noise: float) -> tuple[list
     scales = np.array([EXPECTED[one.unit] for one in shown])
     J = fit.residuals(none, shown, fit.nominal)[1] * scales
     known = np.linalg.inv(J.T @ J / noise**2 + np.eye(len(shown)))
-    positions = np.isin(fit.kinds, ("x", "y", "z"))
+    positions = np.isin(fit.kinds, SCALED["positions"]) | lengths
     at = (J[positions] * fit.sigma[positions, None], there[:, [names.index(one.name) for one in shown]] * scales)
     here, elsewhere = (float(np.sqrt(np.median(np.einsum("ij,jk,ik->i", one, known, one)))) for one in at)
     blurred = np.diag(known) > BLURRED**2

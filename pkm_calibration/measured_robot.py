@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
+from pkm_calibration.measurements import SIGMA, UNITS, MeasurementError, Measurements
 from pkm_description.mechanism import Array
 from pkm_description.rotations import skew
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
@@ -45,6 +45,9 @@ WEAK = 3.0  # times the error that is expected: measurements that are not furthe
 ALIGNED = 0.3  # of the misfit: a measuring frame that leaves less was meant
 SWAPPED = 0.3  # of the misfit: columns that leave less when exchanged were swapped
 OTHERS = 10.0  # times the error that is expected of a joint: readings this far from the drawing are another joint's
+SCALED = {"positions": ("x", "y", "z"), "distances": ("distance",)}  # kinds that one instrument measures
+SOME = 6  # rows by which drives are judged that contradict each other
+AWAY = 20.0  # of the robot's size, or rad: no drive is that far from home
 MIRRORED = 0.5  # of what a measuring frame leaves: exchanged columns that leave less are the cause
 
 
@@ -179,20 +182,20 @@ class MeasuredRobot:
         return np.repeat(np.arange(len(counts)), np.maximum(counts, 0))
 
     def residuals(
-        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States, by_frame: bool = False
+        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States, by_instrument: bool = False
     ) -> tuple[Array, Array, States]:
         """Residuals over their standard deviations (m,), derivative (m, k) by parameters, and the configurations.
 
         `displacements` (n_places, 6) are those of the model, `start` configurations nearby. NaN where a row has no
-        configuration. Of a robot with redundant drives, what its configurations leave over. With `by_frame`, the last
-        six columns are by a twist of the measuring frame at the base's origin, base axes.
+        configuration. Of a robot with redundant drives, what its configurations leave over. With `by_instrument`, the
+        last eight columns are by a twist of the measuring frame at the base's origin, base axes, and by `SCALED`.
         """
         n = len(self.measured)
         if n <= ROWS:
-            return self._residuals(displacements, chosen, start, by_frame)
+            return self._residuals(displacements, chosen, start, by_instrument)
         pieces = [np.arange(k, min(k + ROWS, n)) for k in range(0, n, ROWS)]
         parts = [MeasuredRobot(self.parameters, self.measured.rows(at), self.frame, start.rows(at)) for at in pieces]
-        found = [one._residuals(displacements, chosen, one.nominal, by_frame) for one in parts]
+        found = [one._residuals(displacements, chosen, one.nominal, by_instrument) for one in parts]
         r, J = (np.concatenate([one[k] for one in found]) for k in (0, 1))
         if not self.redundant:  # `rows` has all of a kind, then those of the next
             kinds = np.concatenate([one.kinds for one in parts])
@@ -204,7 +207,7 @@ class MeasuredRobot:
         return r, J, States(q, platform)
 
     def _residuals(
-        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States, by_frame: bool
+        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States, by_instrument: bool
     ) -> tuple[Array, Array, States]:
         self.model.displace(displacements)
         states, closes = self.stand(start)
@@ -223,8 +226,8 @@ class MeasuredRobot:
             closes &= np.isfinite(rates).all(axis=(1, 2))
         J = np.einsum("ms,msk->mk", by_joint, rates[self.rows, : self.model.size])
         J += np.einsum("mi,mik->mk", by_twist, twists[self.rows])
-        if by_frame:
-            J = np.hstack((J, self._by_frame(placed, by_twist)))
+        if by_instrument:
+            J = np.hstack((J, self._by_frame(placed, by_twist), self._by_scales()))
         values[~closes[self.rows]] = np.nan
         r, J = values / self.sigma, J / self.sigma[:, None]
         if self.redundant:
@@ -240,6 +243,15 @@ class MeasuredRobot:
         J = -np.einsum("mi,mij->mj", by_twist, moved[self.rows])
         J[self.kinds == "distance"] = 0.0
         return J
+
+    def _by_scales(self) -> Array:
+        """Derivative (m, 2) by the share by which each of `SCALED` is too long."""
+        read = np.zeros(len(self.kinds))
+        columns = dict(zip("xyz", self.measured.position.T, strict=True)) | {"distance": self.measured.distance}
+        for kind, values in columns.items():
+            at = self.kinds == kind
+            read[at] = values[self.rows[at]]
+        return np.column_stack([np.where(np.isin(self.kinds, kinds), read, 0.0) for kinds in SCALED.values()])
 
     def misses(self, displacements: Array, start: States) -> Array:
         """Predicted minus measured (m,) [m, rad], as in `kinds` and `rows`."""
@@ -411,7 +423,7 @@ def measuring_frame(robot: MeasuredRobot, notes: list[str]) -> Array:
                 f"{turn:.2f} deg; found "
                 "from the measurements"
             )
-            for order in _cycles(robot):
+            for order in _orders(robot):
                 notes.append(
                     f"WARNING: they fit the base's own frame as well, with the drives in the order {', '.join(order)}: "
                     "if the instrument was not turned like this, the columns of the drives are exchanged"
@@ -514,6 +526,8 @@ def _swapped_axes(predicted: Array, position: Array, below: float) -> str:
 
 def _swapped_drives(robot: MeasuredRobot, below: float) -> str:
     drives = robot.mechanism.actuated_joints
+    if robot.redundant:
+        robot = _some(robot)
     for one, other in combinations(range(len(drives)), 2):
         if _miss_in_order(robot, _exchanged(np.arange(len(drives))[None], one, other)[0]) < below:
             return f"{drives[one]} and {drives[other]}"
@@ -529,13 +543,56 @@ def _miss_in_order(robot: MeasuredRobot, order: Sequence[int] | NDArray[np.int64
         return float("inf")
 
 
-def _cycles(robot: MeasuredRobot) -> Iterator[list[str]]:
-    """Cyclic orders of the drives in which the measurements fit the base's frame: a symmetrical robot, turned."""
-    n = len(robot.drives)
-    for shift in range(1, n):
-        order = [(k + shift) % n for k in range(n)]
-        if _miss_in_order(robot, order) < ASTRAY * robot.model.length:
+def _orders(robot: MeasuredRobot) -> Iterator[list[str]]:
+    """Orders of the drives in which the measurements fit the base's frame: a symmetrical robot, turned or mirrored."""
+    n, some = len(robot.drives), _some(robot) if robot.redundant else robot
+    cycles = [np.roll(np.arange(n), -shift) for shift in range(1, n)]
+    pairs = [_exchanged(np.arange(n)[None], one, other)[0] for one, other in combinations(range(n), 2)]
+    for order in {tuple(order.tolist()): order for order in (*cycles, *pairs)}:
+        if _miss_in_order(some, order) < ASTRAY * robot.model.length:
             yield [robot.mechanism.actuated_joints[k] for k in order]
+
+
+def check_drives(parameters: GeometricParameters, measured: Measurements) -> None:
+    """Raise `MeasurementError` where redundant drives contradict each other, but not in another unit or order."""
+    robot = _some(MeasuredRobot(parameters, measured, nominal=parameters.model.drawing().home(len(measured))))
+    some, now = robot.measured, _contradiction(robot, robot.measured.drives)
+    if now < OTHERS:
+        return
+    drives, slides = robot.mechanism.actuated_joints, np.asarray(robot.model.slides, dtype=bool)[robot.drives]
+    tried = []
+    for unit, kind in (("mm", slides), ("cm", slides), ("in", slides), ("deg", ~slides)):
+        if kind.any() and (np.isinf(now) or unit == "deg"):
+            remedy = f"the unit of the drives looks like {unit}: write [{unit}] in the header"
+            tried.append((_contradiction(robot, np.where(kind, UNITS[unit], 1.0) * some.drives), remedy))
+    if not np.isinf(now):
+        for one, other in combinations(range(len(drives)), 2):
+            remedy = f"columns {drives[one]} and {drives[other]} look swapped: swap their names"
+            tried.append((_contradiction(robot, _exchanged(some.drives, one, other)), remedy))
+    least, remedy = min(tried, default=(np.inf, ""))
+    problem = "no configuration of the drawing is near the readings of its drives"
+    if not np.isinf(now):
+        problem = f"the drives' readings contradict each other by {now:.3g} times what is expected of a machine"
+    if least < SWAPPED * now and not np.isinf(least):
+        raise MeasurementError(measured.source, problem, remedy)
+    if now * EXPECTED["m"] > ASTRAY * robot.model.length:
+        raise MeasurementError(measured.source, problem, "is this another robot, another zero, or another unit?")
+
+
+def _some(robot: MeasuredRobot) -> MeasuredRobot:
+    rows = np.unique(np.linspace(0, len(robot.measured) - 1, SOME).astype(np.int64))
+    return MeasuredRobot(robot.parameters, robot.measured.rows(rows), robot.frame, robot.nominal.rows(rows))
+
+
+def _contradiction(robot: MeasuredRobot, readings: Array) -> float:
+    # Sum of the drives' median deviations from the nearest configurations, over what is expected of them.
+    home, slides = robot.nominal, np.asarray(robot.model.slides, dtype=bool)[robot.drives]
+    scales = robot.model.scale[robot.drives]
+    if np.median(np.abs(readings - home.q[:, robot.drives]) / scales) > AWAY:
+        return np.inf
+    states = robot._nearest_to_drives(home.moved(np.zeros((len(readings), robot.model.size + 6))), readings)
+    away = np.median(np.abs(states.q[:, robot.drives] - readings), axis=0)
+    return float((away / np.where(slides, EXPECTED["m"], EXPECTED["rad"])).sum())
 
 
 def check_sensors(robot: MeasuredRobot) -> None:
@@ -590,3 +647,26 @@ def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:
         near = 500.0 < ratio < 2000.0
         hint = "the unit looks like mm: write 'distance [mm]'" if near else "give the start point: from_x, ..."
         raise MeasurementError(measured.source, f"distances are {ratio:.3g} times those of the drawing", hint)
+    drives, now = robot.mechanism.actuated_joints, _distance_miss(robot)
+    if now < WEAK * _expected_miss(robot):
+        return
+    tried = []
+    for one, other in combinations(range(3), 2):
+        turned = replace(measured, origin=_exchanged(measured.origin, one, other))
+        names = f"from_{'xyz'[one]} and from_{'xyz'[other]}"
+        tried.append((_distance_miss(MeasuredRobot(robot.parameters, turned, nominal=robot.nominal)), names))
+    for one, other in combinations(range(len(drives)), 2):
+        turned = replace(measured, drives=_exchanged(measured.drives, one, other))
+        states, stands = MeasuredRobot.standing(robot.parameters, turned)
+        if states is not None and stands.all():
+            miss = _distance_miss(MeasuredRobot(robot.parameters, turned, nominal=states))
+            tried.append((miss, f"{drives[one]} and {drives[other]}"))
+    miss, names = min(tried)
+    if miss < SWAPPED * now:
+        problem = f"the median deviation of the distances from the drawing is {1e3 * now:.3g} mm"
+        raise MeasurementError(measured.source, problem, f"columns {names} look swapped: swap their names")
+
+
+def _distance_miss(robot: MeasuredRobot) -> float:
+    away = np.linalg.norm(_points(robot) - robot.measured.origin, axis=1) - robot.measured.distance
+    return float(np.nanmedian(np.abs(away)))

@@ -167,6 +167,9 @@ def read_compliance(path: str, kinematics: Kinematics) -> ComplianceTable | None
         link.inertial.mass for link in kinematics.mechanism.links
     )
     most = weight * np.linalg.norm(compliance[:, :3, :3], 2, axis=(1, 2))
+    if most.max() > _MOST_SAG * LARGEST * size:
+        problem = f"a force as large as the robot's weight moves the platform by {most.max():.3g} m"
+        raise ConfigurationError(path, "compliance", problem, "give m, rad, N and N m")
     sags = np.linalg.norm(sag[:, :3], axis=1)
     if (bad := np.flatnonzero(sags > _MOST_SAG * most + 1e-12)).size:
         k = bad[0]

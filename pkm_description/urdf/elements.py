@@ -35,6 +35,7 @@ from pkm_description.rotations import rotation_from_rpy, transform
 ZERO_LENGTH = 1e-9
 PARALLEL = 1e-6  # rad
 SOFTEST = 1e6  # Pa: rubber
+SOFTEST_BEARING = 2e3  # N/m: softer than rubber; bearings have 1 to 1000 N/um
 THICKEST, LONGEST_BEAM = 2.0, 50.0  # m, of a beam's section, and of where its ends are
 SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
@@ -281,6 +282,10 @@ def _bearing(element: ET.Element, label: str) -> Bearing:
     place = f"{label} <bearing>"
     _refuse_unknown(child, "bearing", place)
     radial = _positive(child, "radial", place) if child.get("radial") else math.inf
+    for name in ("radial", "axial"):
+        value = _positive(child, name, place) if child.get(name) else math.inf
+        if value < SOFTEST_BEARING:
+            raise DescriptionError(place, f"{name}, {value:g} N/m, looks like N/um", f"write N/m: {1e6 * value:g}")
     return Bearing(
         radial,
         *(

@@ -22,10 +22,11 @@ from pkm_calibration.calibration import _refusals, calibrate
 from pkm_calibration.calibration_report import _on_robot, as_numbers
 from pkm_calibration.estimation import ContradictionError
 from pkm_calibration.measured_robot import MeasuredRobot
-from pkm_calibration.measurements import MeasurementError, parse_measurements
+from pkm_calibration.measurements import MeasurementError, Measurements, parse_measurements
 from pkm_calibration.plan import Plan, plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
+from pkm_description.mechanism import Mechanism
 from pkm_description.picture import facets
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, transform
 from pkm_kinematics import Kinematics
@@ -154,8 +155,6 @@ def test_measurements_are_not_written_over(tmp_path: Path, capsys: pytest.Captur
     for option in ("-o", "--json", "--urdf", "--report"):
         with pytest.raises(SystemExit):
             calibrate_command.main(["delta", str(data), option, str(data)])
-    with pytest.raises(SystemExit):
-        calibrate_command.main(["delta", str(data), "-o", str(tmp_path / "nowhere" / "file.yaml")])
     assert data.read_text().startswith("limb1_arm")
     assert calibrate_command.main(["delta", "--plan", "3", "-o", str(data)]) == 2
     assert "may contain measurements" in capsys.readouterr().err
@@ -308,11 +307,12 @@ def test_a_measuring_frame_of_its_own_is_found(name: str) -> None:
 def test_the_corrected_robot_is_where_it_was_measured(tmp_path: Path) -> None:
     """From a file to a file to the loader: drives of the corrected robot at measured poses are those that were read."""
     mechanism, _, measurements = measured("gough_stewart")
-    data, corrections = tmp_path / "measured.csv", tmp_path / "corrections.yaml"
+    data, corrections = tmp_path / "measured.csv", tmp_path / "new" / "corrections.yaml"
     data.write_text(as_csv(mechanism, measurements))
-    page, numbers = tmp_path / "page.html", tmp_path / "numbers.json"
+    page, numbers = tmp_path / "page.html", tmp_path / "newer" / "numbers.json"
+    built = tmp_path / "newest" / "corrected.urdf"
     words = ["gough_stewart", str(data), "-o", str(corrections), "--report", str(page), "--json", str(numbers)]
-    assert calibrate_command.main([*words, "--urdf", str(tmp_path / "corrected.urdf")]) == 0
+    assert calibrate_command.main([*words, "--urdf", str(built)]) == 0
     answer = json.loads(numbers.read_text())
     assert answer["verdict"] == "accepted"
     assert answer["parameters"].keys() == answer["interval95"].keys()
@@ -320,7 +320,7 @@ def test_the_corrected_robot_is_where_it_was_measured(tmp_path: Path) -> None:
     strongest = re.search(r"Strongest correlations.*?<td>([+-][\d.]+)</td>", page.read_text(), re.DOTALL)
     assert strongest is not None
     assert 0.5 < abs(float(strongest[1])) < 1.0
-    for source, arguments in (("gough_stewart", {"corrections": str(corrections)}), (tmp_path / "corrected.urdf", {})):
+    for source, arguments in (("gough_stewart", {"corrections": str(corrections)}), (built, {})):
         kinematics = Kinematics(load_mechanism(source, arguments))
         poses = [transform(p, R) for p, R in zip(measurements.position, measurements.attitude, strict=True)]
         found = kinematics.inverse(np.array([pose_from_transform(pose) for pose in poses]))
@@ -472,6 +472,49 @@ def test_the_wrong_scale_of_an_instrument_is_named_where_rods_would_take_it_up()
     longer = calibrate(mechanism, replace(clean, position=1.01 * clean.position))
     assert any("positions 1 % too long would explain" in note for note in longer.notes)
     assert not any("WARNING" in note for note in calibrate(mechanism, clean).notes)
+
+
+def test_the_wrong_scale_of_a_bar_and_of_an_instrument_over_redundant_drives_is_named() -> None:
+    mechanism, bar = by_distances()
+    assert not any("WARNING" in note for note in calibrate(mechanism, bar).notes)
+    longer = calibrate(mechanism, replace(bar, distance=1.005 * bar.distance))
+    assert any("distances 0.5 % too long would explain" in note for note in longer.notes)
+    mechanism, _, clean = measured("planar_redundant", n=60, attitude=False)
+    assert not any("WARNING" in note for note in calibrate(mechanism, clean).notes)
+    longer = calibrate(mechanism, replace(clean, position=1.003 * clean.position))
+    assert any("% too long would explain" in note for note in longer.notes)
+
+
+def by_distances(n: int = 100) -> tuple[Mechanism, Measurements]:
+    """A Delta by a double ball bar from four places."""
+    mechanism, _, good = measured("delta", n=n, attitude=False)
+    places = np.array([[0.3, 0.1, -1.2], [-0.3, 0.2, -1.2], [0.0, -0.3, -1.2], [0.1, 0.1, -0.2]])
+    origin = places[np.arange(n) % 4]
+    distance = np.linalg.norm(good.position - origin, axis=1)
+    nothing, sigma = np.full((n, 3), np.nan), {**good.sigma, "distance": NOISE}
+    return mechanism, replace(good, position=nothing, distance=distance, origin=origin, sigma=sigma)
+
+
+def test_swapped_columns_of_distances_are_named() -> None:
+    mechanism, bar = by_distances(60)
+    with pytest.raises(MeasurementError, match="columns from_x and from_y look swapped"):
+        calibrate(mechanism, replace(bar, origin=bar.origin[:, [1, 0, 2]]))
+    with pytest.raises(MeasurementError, match="columns limb2_arm and limb3_arm look swapped"):
+        calibrate(mechanism, replace(bar, drives=bar.drives[:, [0, 2, 1]]))
+
+
+def test_units_and_swapped_columns_of_redundant_drives_are_named() -> None:
+    """Those of cables in mm were followed for minutes: no configuration is near readings of a kilometre."""
+    mechanism, _, good = measured("cable_8", n=30, attitude=False)
+    for unit, factor in (("mm", 1e3), ("cm", 1e2)):
+        with pytest.raises(MeasurementError, match=rf"the unit of the drives looks like {unit}: write \[{unit}\]"):
+            calibrate(mechanism, replace(good, drives=factor * good.drives))
+    swapped = good.drives[:, [0, 2, 1, 3, 4, 5, 6, 7]]
+    with pytest.raises(MeasurementError, match="columns cable2_leg and cable3_leg look swapped"):
+        calibrate(mechanism, replace(good, drives=swapped))
+    mechanism, _, good = measured("planar_redundant", n=30, attitude=False)
+    mirrored = calibrate(mechanism, replace(good, drives=good.drives[:, [0, 2, 1]]))
+    assert any("in the order limb1_slider, limb3_slider, limb2_slider" in note for note in mirrored.notes)
 
 
 @pytest.mark.parametrize(("reach", "refused"), [(0.002, True), (0.03, False)])

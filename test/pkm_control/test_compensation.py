@@ -385,6 +385,7 @@ def test_another_working_mode_is_refused() -> None:
         ({"poses": [[3, 0, -0.8, 0, 0, 0, 1]]}, "pose 1 is not possible for the robot"),
         ({"compliance": "soft"}, "compliance"),
         ({"compliance": [[[float("nan")] * 6] * 6]}, "finite"),
+        ({"compliance": np.eye(6)[None].tolist()}, "a force as large as the robot's weight moves the platform by"),
         ({"load": [0, 0]}, "load"),
         ({"drives": {"limb1_arm": -1}}, "greater than zero"),
         ({"drives": {"limb9_arm": 1e5}}, "no drive 'limb9_arm'"),

@@ -182,8 +182,13 @@ def test_a_faulty_bearing_is_refused_by_name() -> None:
     text = load_mechanism("delta").urdf.replace(
         '<joint name="limb1_arm" type="revolute">', "{}<bearing radail='1'/>", 1
     )
+    joint = '<joint name="limb1_arm" type="revolute">'
     with pytest.raises(DescriptionError, match="<bearing>: there is no attribute 'radail'; did you mean 'radial'"):
-        load_mechanism(text.format('<joint name="limb1_arm" type="revolute">'))
+        load_mechanism(text.format(joint))
+    for name in ("radial", "axial"):
+        words = f"<bearing>: {name}, 200 N/m, looks like N/um; write N/m: 2e\\+08"
+        with pytest.raises(DescriptionError, match=words):
+            load_mechanism(text.format(joint).replace("radail='1'", f"{name}='200'"))
 
 
 @pytest.mark.parametrize(
