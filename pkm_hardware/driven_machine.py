@@ -68,7 +68,7 @@ class DrivenMachine(Machine):
         self._command: Array | None = None
         self._command_time = -math.inf
         self._blocked = 0.0  # s of calls that blocked the commander: they are no silence of its
-        self._released = self._closed = True
+        self._released = True
         self._may_be_on = False
         self._untold = ""  # the warning that they could not be disabled
         self._told = -math.inf  # s, `time.monotonic`: when that was tried last
@@ -84,7 +84,7 @@ class DrivenMachine(Machine):
         def make_contact() -> None:
             self._driver.close()
             self._driver.open(self._scale.to_device(self._home))
-            self._may_be_on, self._untold, self._closed = False, "", False
+            self._may_be_on, self._untold = False, ""
             self._began = self._readings.confirm(self._driver, self._scale, self.time)
 
         hear_end()  # here, since drives may be enabled in another thread
@@ -126,7 +126,8 @@ class DrivenMachine(Machine):
         with self._lock:
             super().cleanup()
             self.fault = _with(self.fault, self._tell_off())
-            self._close()
+            with contextlib.suppress(Exception):
+                self._driver.close()
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
         """Disable the drives and close the brakes at once, until `reset`; the fault warns where that fails."""
@@ -146,7 +147,8 @@ class DrivenMachine(Machine):
                         self.lifecycle = Lifecycle.FAULT
                     elif self.lifecycle is not Lifecycle.FAULT:
                         self.lifecycle = Lifecycle.UNCONFIGURED
-                    self._close()
+                    with contextlib.suppress(Exception, SystemExit):
+                        self._driver.close()
                 return self._ended
             finally:
                 if acquired:
@@ -329,26 +331,29 @@ class DrivenMachine(Machine):
         self._homing = None
         self._readings.rest()
 
-    def _close(self) -> None:
-        with contextlib.suppress(Exception, SystemExit):
-            self._driver.close()
-            self._closed = True
-
     def _tell_off(self, always: bool = False) -> str:
         if not (self._may_be_on or always):
             return ""
         try:
             with self.telling():
-                if self._closed and self._may_be_on:
-                    disable_anew(self._driver, self._scale.to_device(self._home))
-                else:
-                    self._driver.disable()
+                self._disable()
         except (Exception, SystemExit) as error:
             self._untold, self._told = drives_may_be_on(error) if self._may_be_on else "", time.monotonic()
             return self._untold
         self._may_be_on, self._untold = False, ""
         self._withdraw_end()
         return ""
+
+    def _disable(self) -> None:
+        try:
+            self._driver.disable()
+        except Exception:
+            if not (self._may_be_on and self._driver.closed):
+                raise
+            with contextlib.suppress(Exception):  # the first error names the drives
+                disable_anew(self._driver, self._scale.to_device(self._home))
+                return
+            raise
 
     def _tell_off_late(self, before: str, after: str) -> None:
         """Disable drives that a fault left on; its text says `after`, or the warning, in place of `before`."""

@@ -86,6 +86,11 @@ class Driver(ABC):
         """Close the line without sending anything."""
 
     @property
+    def closed(self) -> bool:
+        """Whether a line of it is closed, by `close` or because it was unplugged."""
+        return False
+
+    @property
     def where(self) -> str:
         """The end of a message that says where the device is: ` on /dev/ttyUSB0`; empty where there is no port."""
         return ""
@@ -123,7 +128,8 @@ class Driver(ABC):
 
 
 def disable_anew(driver: Driver, home: Array) -> None:
-    """Disable drives whose line is closed, by opening it; an exception where they are not known to be off."""
+    """Disable drives with a closed line, by opening it; an exception where they are not known to be off."""
+    driver.close()
     try:
         driver.open(home)  # which disables them, and confirms that they are off
     except Exception as error:

@@ -155,6 +155,11 @@ class DynamixelDriver(Driver):
             self._port.is_open = False
 
     @property
+    def closed(self) -> bool:
+        """Whether the port is closed."""
+        return not self._port.is_open
+
+    @property
     def missing(self) -> str:
         """The drive that was asked first without an answer; the SDK does not listen to those behind it."""
         one = min(self._unheard, key=self._unheard.__getitem__, default=None)
@@ -180,7 +185,7 @@ class DynamixelDriver(Driver):
     def disable(self) -> None:
         """Torque off: all drives at once, repeatedly, until each confirms it."""
         self._on = False
-        unknown, why = list(self._ids), "was it ever open?"
+        unknown, why = list(self._ids), "its port is closed"
         try:
             if self._port.is_open:
                 unknown, why = self._let_go(), "they do not say so"
@@ -252,7 +257,7 @@ class DynamixelDriver(Driver):
         self.notice = self._changed
 
     def _set_current(self, one: int, current: float, limit: int) -> None:
-        """Limit a drive's current to the file's, within the drive's own [drive units]; a power-on forgets it."""
+        # to the file's, within the drive's own [drive units]; a power-on forgets it
         if limit < math.floor(current):
             raise DeviceError(
                 f"drive {one} on {self._name} takes at most {limit} units of current by its own limit, the machine's "
@@ -261,7 +266,7 @@ class DynamixelDriver(Driver):
         self._write(one, GOAL_CURRENT, 2, math.floor(current))
 
     def _set_profile(self, one: int, speed: float, limit: int) -> None:
-        """Limit a drive's speed to its actuator's [counts/s]; `limit`: its own [drive units]; a power-on forgets it."""
+        # to its actuator's [counts/s]; `limit`: its own [drive units]; a power-on forgets it
         profile = 0  # none
         if math.isfinite(speed):
             if limit < math.floor(speed / _VELOCITY_UNIT):
@@ -378,6 +383,7 @@ class DynamixelDriver(Driver):
         try:
             yield
         except (OSError, termios.error, TypeError, AttributeError) as error:  # pyserial's, of a port that is gone
+            self.close()
             raise DeviceError(f"{self._name} is gone ({error.args[-1]}): was it unplugged?") from error
         finally:
             self._port.is_using = False

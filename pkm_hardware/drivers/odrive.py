@@ -253,6 +253,11 @@ class ODriveDriver(Driver):
             board.line.close()
 
     @property
+    def closed(self) -> bool:
+        """Whether the port of a board is closed."""
+        return not all(board.line.is_open for board in self.boards)
+
+    @property
     def where(self) -> str:
         """The ports."""
         return " on " + ", ".join(board.line.port for board in self.boards)

@@ -125,6 +125,11 @@ class ServoDriver(Driver):
         """Close the port."""
         self.line.close()
 
+    @property
+    def closed(self) -> bool:
+        """Whether the port is closed."""
+        return not self.line.is_open
+
     def enable(self, positions: Array) -> None:
         """Servos on, and the brake open, where the board has one; they go to the positions at once."""
         self._require_wanted()

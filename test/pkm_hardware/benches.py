@@ -110,6 +110,10 @@ class Bench(ABC):
     def hear_again(self) -> None:
         """The end of `silence_one`."""
 
+    @abstractmethod
+    def leave_on(self) -> None:
+        """The drives are on, as those of new devices where somebody else had enabled them."""
+
     def jump(self, angle: float) -> None:
         """The next reading of the first actuator is wrong by that [rad or m]."""
         raise NotImplementedError
@@ -160,6 +164,10 @@ class DynamixelBench(Bench):
     def hear_again(self) -> None:
         self.bus.gone.clear()
 
+    def leave_on(self) -> None:
+        for one in self.bus.tables:
+            self.bus.put(one, 64, 1, 1)
+
     def jump(self, angle: float) -> None:
         self.bus.jumps[1] = round(angle * 4096 / TURN)
 
@@ -206,6 +214,10 @@ class ODriveBench(Bench):
     def hear_again(self) -> None:
         self.boards[1].silent = False
 
+    def leave_on(self) -> None:
+        for k in range(2):
+            self.boards[k].axes[k].state = 8
+
     def jump(self, angle: float) -> None:
         self.boards[0].axes[0].jump = angle * 500 / TURN
 
@@ -249,6 +261,9 @@ class ServoBench(Bench):
 
     def hear_again(self) -> None:
         self.board.silent = False
+
+    def leave_on(self) -> None:
+        self.board.pulses[:6], self.board.watchdog = [1500] * 6, 30.0
 
 
 BENCHES: dict[str, type[Bench]] = {bench.kind: bench for bench in (DynamixelBench, ODriveBench, ServoBench)}

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from pkm_hardware.machine import Lifecycle
+from pkm_hardware.machine_file import read_machine_file
+from pkm_hardware.make_machine import make_machine
 
 from .benches import BENCHES, Bench, wait_until
 
@@ -98,6 +102,38 @@ def test_calls_after_it_raise_nothing_of_the_device(bench: Bench, call: str) -> 
         getattr(bench.machine, call)()
     assert bench.devices[0].port in bench.machine.fault
     assert bench.machine.shut_down().startswith(UNTOLD)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("kind", BENCHES)
+def test_drives_on_a_line_that_is_plugged_in_again_are_told(kind: str, asked: bool, tmp_path: Path) -> None:
+    """By an emergency stop, and without it within seconds; nobody has to reset the machine for that."""
+    with BENCHES[kind](tmp_path) as bench:
+        file = tmp_path / "machine.yaml"
+        links = [tmp_path / f"port{k}" for k in range(len(bench.devices))]
+        for link, device in zip(links, bench.devices, strict=True):
+            file.write_text(re.sub(rf"{device.port}\b", str(link), file.read_text()))
+            link.symlink_to(device.port)
+        machine = bench.machine = make_machine(kind, bench.kinematics, read_machine_file(file))
+        bench.go()
+        _pull(bench)
+        assert wait_until(lambda: bench.pass_periods(5) or machine.lifecycle is Lifecycle.FAULT, 5.0)
+        assert UNTOLD in machine.fault
+        with ExitStack() as on:
+            for link, device in zip(links, bench.make(), strict=True):
+                on.enter_context(device)
+                link.unlink()
+                link.symlink_to(device.port)
+            bench.leave_on()
+            assert len(bench.on()) == bench.drives
+            if asked:
+                machine.emergency_stop()
+                assert not bench.on()
+            else:
+                assert wait_until(lambda: bench.pass_periods(5) or not bench.on(), 5.0)
+            assert UNTOLD not in machine.fault
+            assert not machine.drives_may_be_on
+            assert machine.lifecycle is Lifecycle.FAULT
 
 
 @pytest.mark.parametrize("kind", BENCHES)
