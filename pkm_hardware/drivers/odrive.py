@@ -288,7 +288,7 @@ class ODriveDriver(Driver):
             self._held[actuator] = True
 
     def _arm(self, board: Board, axis: int, place: str) -> None:
-        """Arm the watchdog of an axis; a target position (`place`) feeds it."""
+        # a target position feeds the watchdog
         self._set(board, f"axis{axis}.config.watchdog_timeout", f"{self.watchdog:g}")
         board.line.write(with_checksum(place))
         self._set(board, f"axis{axis}.config.enable_watchdog", "1")
@@ -311,7 +311,7 @@ class ODriveDriver(Driver):
         self.notice = self._changed
 
     def _narrow(self, board: Board, name: str, value: float, margin: float, unit: str) -> list[str]:
-        """Lower a limit of the device to one of the machine; the changes, in words."""
+        # a limit of the device to one of the machine; returns the changes, in words
         if not math.isfinite(value):
             return []
         limit = self._number(board, name)
