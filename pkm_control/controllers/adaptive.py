@@ -19,6 +19,7 @@ from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.motion_limits import ActuatorLimits
 
 POSITIVE = (".m", ".armature", ".viscous", ".coulomb")  # parameters that are never below zero
+FASTEST = 0.25  # of the rate of the feedback: that of learning
 _CHANCE = 60  # motions over which the size of the regressor is taken
 
 
@@ -32,10 +33,10 @@ class Adaptive(PdGravity):
     fully parallel robots", ICRA 1997). The error vanishes where feedback is strong enough for the speed of the motion;
     p converges to the truth in the directions that the motion excites.
 
-    K is `2 damping natural_frequency` times the mass matrix in the actuators at home, lambda = natural_frequency / (2
-    damping) [rad/s; damping > 0], so that with the true p the error behaves as under `PdGravity` with the same numbers.
-    Learning pauses while an actuator saturates. `parameters` (n,) and `adapted` (name to value) tell what has been
-    learned; `reset` forgets it. ValueError: a number makes no sense, or the robot has no such parameter.
+    K is `2 damping natural_frequency` times the mass matrix in the actuators, lambda = natural_frequency / (2 damping)
+    [rad/s; damping > 0], so that with the true p the error behaves as under `PdGravity`. Learning is never faster than
+    a quarter of the feedback, and pauses while an actuator saturates. `parameters` (n,) and `adapted` (name to value)
+    tell what has been learned; `reset` forgets it. ValueError: nonsense, or no such parameter.
 
     Args:
         period: time between two calls [s].
@@ -108,13 +109,18 @@ class Adaptive(PdGravity):
         psi, _ = self.dynamics.regressor(at, reference.twist, reference.acceleration)
         error = np.asarray(wanted.actuated) - measured.positions
         sliding = np.asarray(wanted.actuated_velocities) - measured.velocities + self.slope * error
-        feedback = self.viscosity * self.mass @ sliding
+        K = self.viscosity * self._mass_at(measured)
+        feedback = K @ sliding
         self._learned = psi @ self.parameters
         if len(self.dynamics.robot.springs):
             self._learned += self.dynamics.spring_efforts(at)
         efforts = self._learned + feedback
         if np.isfinite(efforts).all() and not (np.abs(efforts) > self.limits.effort).any():
-            step = self.period * self.gain * (psi[:, self._columns].T @ sliding)
+            shown = psi[:, self._columns]
+            # s'' + k s' + k l s = 0, with k the rate of the feedback and l that of learning, oscillates from l = k / 4
+            rate = float(self.gain @ (shown * np.linalg.lstsq(K, shown, rcond=None)[0]).sum(axis=0))
+            slower = min(1.0, FASTEST * self.viscosity / max(rate, 1e-300))
+            step = self.period * slower * self.gain * (shown.T @ sliding)
             self.parameters[self._columns] = np.maximum(
                 self.parameters[self._columns] + step, self._floors[self._columns]
             )

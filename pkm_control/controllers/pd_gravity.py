@@ -14,10 +14,10 @@ from pkm_dynamics.weight import actuator_mass_matrix
 
 
 class PdGravity(Controller):
-    """tau = g(x) + M (omega^2 (q_ref - q) + 2 zeta omega (q'_ref - q')), `M` the mass matrix in the actuators at home.
+    """tau = g(x) + M(x) (omega^2 (q_ref - q) + 2 zeta omega (q'_ref - q')), `M` the mass matrix in the actuators.
 
     Globally stable at a set point (Takegaki and Arimoto, 1981); on a fast motion it lags, because nothing feeds the
-    acceleration forward. omega is `natural_frequency` [rad/s], zeta is `damping`.
+    acceleration forward. omega is `natural_frequency` [rad/s], zeta is `damping`. M is of home with redundant joints.
     """
 
     def __init__(
@@ -44,6 +44,17 @@ class PdGravity(Controller):
         wanted = self.kinematics.motion(self.with_redundant(reference.pose), reference.twist, seed=measured.joints)
         error = np.asarray(wanted.actuated) - measured.positions
         rate = np.asarray(wanted.actuated_velocities) - measured.velocities
-        zero = np.zeros(6)
-        gravity = self.model.efforts(measured.pose, zero, zero, measured.joints)
-        return np.asarray(gravity + self.mass @ (self.stiffness * error + self.viscosity * rate))
+        correction = self.stiffness * error + self.viscosity * rate
+        if self.kinematics.redundant_names:
+            return self._at_rest(measured, np.zeros(6)) + self.mass @ correction
+        # M of home acts up to 33 times as strongly towards a hexapod's singularity of type 2, and throws it
+        return self._at_rest(measured, measured.jacobian @ correction)
+
+    def _at_rest(self, measured: Measured, acceleration: Array) -> Array:
+        return self.model.efforts(measured.pose, np.zeros(6), acceleration, measured.joints)
+
+    def _mass_at(self, measured: Measured) -> Array:
+        if self.kinematics.redundant_names:
+            return self.mass
+        weight = self._at_rest(measured, np.zeros(6))
+        return np.stack([self._at_rest(measured, column) - weight for column in measured.jacobian.T], axis=1)

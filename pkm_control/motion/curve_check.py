@@ -234,9 +234,9 @@ class CurveCheck:
         held = np.abs(self._efforts_of(self._at(pose[None]), still, still).effort[0])
         held = np.minimum(np.where(np.isfinite(held), held, 0.0), limits.effort)
         standing = np.maximum(STANDING * limits.effort, held)
-        effort = np.where(
-            np.isfinite(limits.effort), standing + _OF_THE_REST * (limits.effort - standing), limits.effort
-        )
+        with np.errstate(invalid="ignore"):  # of a drive without a limit
+            part = standing + _OF_THE_REST * (limits.effort - standing)
+        effort = np.where(np.isfinite(limits.effort), part, limits.effort)
         shared = self.shared
         if shared is not None:
             least, most = limits.bounds()

@@ -172,3 +172,19 @@ def test_who_recovers_right_after_an_emergency_stop_is_told_of_it() -> None:
                 robot.recover()
             robot.reset()
             robot.enable()
+
+
+@pytest.mark.parametrize("law", ["pd_gravity", "adaptive"])
+def test_a_hexapod_near_a_type_2_singularity_is_held_by_laws_in_the_actuators(law: str) -> None:
+    """Where gains by the mass matrix of home would act 33 times as strongly: it fell at rest."""
+    near = np.array([0.17, 0.114, 0.817, 0.238, 0.089, 0.076, 0.964])
+    near[3:] /= np.linalg.norm(near[3:])
+    with Robot.simulated("gough_stewart", realtime=False, setup=Setup(controller=law, rate=500.0)) as robot:
+        home = robot.kinematics.home
+        assert robot.kinematics.singularity(near).type2 < 0.05 * robot.kinematics.singularity(home).type2
+        assert robot.move_to(near, 0.2).result().max_position_error < 1e-3
+        robot.jog([0.021, -0.014, 0.002], [-0.042, 0.056, 0.074], 1.0)
+        robot.wait(0.5)
+        assert robot.state.mode is Mode.HOLDING
+        assert robot.state.position_error < 1e-4
+        robot.move_to(home)
