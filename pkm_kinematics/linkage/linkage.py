@@ -63,6 +63,8 @@ class Linkage:
 
     def widest(self, solved: Solved) -> tuple[str, float]:
         """The element of the loop that is open the most in any of these states, and by how much [m or rad]."""
+        if np.isnan(solved.gap).all():  # none is solved
+            return "", np.nan
         worst = solved.q[int(np.nanargmax(solved.gap))]
         at = self.system.home | dict(zip(self.names, map(float, worst), strict=True))
         return widest(self.system.model, np.array([at[name] for name in self.system.names]))
