@@ -220,19 +220,19 @@ class TransmissionRange(Plottable):
     def _fold(self) -> list[str]:
         lost = self.q[~self.solved]
         name, gap = self.widest
-        closed = f"loops close to {gap:.2g} m"
+        closed = f"; loops close to {gap:.2g} m" if self.solved.any() else ""
         if gap > CONTRADICTS:
-            closed = f"its loops contradict each other: {name} stays open by up to {gap:.2g} m"
+            closed = f"; its loops contradict each other: {name} stays open by up to {gap:.2g} m"
         if not len(lost):
             low = self.extremes[MARGIN].value
             verdict = f"near a fold: its margin falls to {low:.2g}" if low < NEAR_FOLD else "it folds nowhere"
             if low < 0.0:
                 verdict = f"the motors lose the joints on the way: the margin passes through zero, to {low:.2g}"
-            return [f"{verdict}; {closed}"]
+            return [f"{verdict}{closed}"]
         away = np.abs(lost - self.transmission.home).max(axis=1)
         first = self._place(lost[int(np.argmin(away))])
         where = f"{100.0 * (~self.solved).mean():.1f} % of the range, first at {first}"
-        return [f"no solution was found in {where}: {self._why(lost[int(np.argmin(away))])}; {closed}"]
+        return [f"no solution was found in {where}: {self._why(lost[int(np.argmin(away))])}{closed}"]
 
     def _why(self, lost: Array) -> str:
         """What ends the way from home to a position: a fold, told by the margin where the last solution is, or not."""
