@@ -69,11 +69,8 @@ class DrivenMachine(Machine):
         self._command_time = -math.inf
         self._blocked = 0.0  # s of calls that blocked the commander: they are no silence of its
         self._released = True
-        self._may_be_on = False
-        self._untold = ""  # the warning that they could not be disabled
-        self._told = -math.inf  # s, `time.monotonic`: when that was tried last
+        self._power = _Power(self._disable)
         self._ended: str | None = None  # the result of `shut_down`
-        self._withdraw_end: Callable[[], None] = lambda: None  # withdraws that the drives go off with the program
         self._lock = RLock()
 
     # Life cycle
@@ -84,7 +81,7 @@ class DrivenMachine(Machine):
         def make_contact() -> None:
             self._driver.close()
             self._driver.open(self._scale.to_device(self._home))
-            self._may_be_on, self._untold = False, ""
+            self._power.confirmed_off()
             self._began = self._readings.confirm(self._driver, self._scale, self.time)
 
         hear_end()  # here, since drives may be enabled in another thread
@@ -113,11 +110,11 @@ class DrivenMachine(Machine):
         """Disable the drives and close the brakes, also of servos that hold after a fault; a fault where that fails."""
         with self._turning_off(), self._lock, self._blocking():
             if self.lifecycle is not Lifecycle.ACTIVE:
-                if (before := self._untold or self._driver.resting) and self._may_be_on:
-                    self._tell_off_late(before, "drives are off")
+                if (before := self._power.warning or self._driver.resting) and self._power.may_be_on:
+                    self._turn_off_late(before, "drives are off")
                 return
             self._let_go()
-            warning = self._tell_off()
+            warning = self._power.turn_off()
             self.fault = warning
             self.lifecycle = Lifecycle.FAULT if warning else Lifecycle.INACTIVE
 
@@ -125,7 +122,7 @@ class DrivenMachine(Machine):
         """Close the line. LifecycleError if active."""
         with self._lock:
             super().cleanup()
-            self.fault = _with(self.fault, self._tell_off())
+            self.fault = _with(self.fault, self._power.turn_off())
             with contextlib.suppress(Exception):
                 self._driver.close()
 
@@ -141,7 +138,7 @@ class DrivenMachine(Machine):
             try:
                 if self._ended is None:
                     self._let_go()
-                    self._ended = self._tell_off()
+                    self._ended = self._power.turn_off()
                     self.fault = _with(self.fault, self._ended)
                     if self._ended:
                         self.lifecycle = Lifecycle.FAULT
@@ -198,7 +195,7 @@ class DrivenMachine(Machine):
     @property
     def drives_may_be_on(self) -> str:
         """The warning that drives may be on."""
-        return self._untold
+        return self._power.warning
 
     @property
     def missing(self) -> str:
@@ -233,8 +230,8 @@ class DrivenMachine(Machine):
             self._began = time.monotonic()
             if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
                 self._attempt(lambda: self._exchange(dt))
-            elif self._untold and self._ended is None and time.monotonic() - self._told > _AGAIN:
-                self._tell_off_late(self._untold, "the drives are off by now")  # where a line came back to life
+            elif self._ended is None and self._power.due:
+                self._turn_off_late(self._power.warning, "the drives are off by now")  # where a line came back to life
 
     def output_problem(self, name: str) -> str:
         """Why the device cannot set an output; empty where it can."""
@@ -316,9 +313,7 @@ class DrivenMachine(Machine):
         positions = self._readings.last[1]
         if problem := self.misread:
             raise DeviceError(problem)
-        self._may_be_on = True
-        self._withdraw_end()
-        self._withdraw_end = end_with_program(lambda: self.shut_down() if self._ended is None else "")
+        self._power.turns_on(lambda: self.shut_down() if self._ended is None else "")
         self._driver.enable(self._scale.to_device(positions))
         if self._driver.unwanted():
             raise GivenUpError
@@ -331,33 +326,20 @@ class DrivenMachine(Machine):
         self._homing = None
         self._readings.rest()
 
-    def _tell_off(self, always: bool = False) -> str:
-        if not (self._may_be_on or always):
-            return ""
-        try:
-            with self.telling():
-                self._disable()
-        except (Exception, SystemExit) as error:
-            self._untold, self._told = drives_may_be_on(error) if self._may_be_on else "", time.monotonic()
-            return self._untold
-        self._may_be_on, self._untold = False, ""
-        self._withdraw_end()
-        return ""
-
     def _disable(self) -> None:
-        try:
-            self._driver.disable()
-        except Exception:
-            if not (self._may_be_on and self._driver.closed):
+        with self.telling():
+            try:
+                self._driver.disable()
+            except Exception:
+                if not (self._power.may_be_on and self._driver.closed):
+                    raise
+                with contextlib.suppress(Exception):  # the first error names the drives
+                    disable_anew(self._driver, self._scale.to_device(self._home))
+                    return
                 raise
-            with contextlib.suppress(Exception):  # the first error names the drives
-                disable_anew(self._driver, self._scale.to_device(self._home))
-                return
-            raise
 
-    def _tell_off_late(self, before: str, after: str) -> None:
-        """Disable drives that a fault left on; its text says `after`, or the warning, in place of `before`."""
-        warning = self._tell_off()
+    def _turn_off_late(self, before: str, after: str) -> None:  # words of the fault, which is then no longer true
+        warning = self._power.turn_off()
         self.fault = self.fault.replace(before, warning or after)
 
     def _attempt(self, act: Callable[[], None]) -> bool:
@@ -380,9 +362,44 @@ class DrivenMachine(Machine):
 
     def _fail(self, reason: str, always: bool = False) -> None:
         self._let_go()
-        warning = self._tell_off(always)
+        warning = self._power.turn_off(always)
         self.fault = _with(reason, warning)
         self.lifecycle = Lifecycle.FAULT
+
+
+class _Power:
+    """Whether drives may be on, from `turns_on` until `disable` confirms that they are off."""
+
+    def __init__(self, disable: Callable[[], None]) -> None:
+        self.may_be_on = False
+        self.warning = ""  # that they could not be disabled
+        self._disable = disable
+        self._tried = -math.inf  # s, `time.monotonic`
+        self._withdraw_end: Callable[[], None] = lambda: None  # withdraws that the drives go off with the program
+
+    def turns_on(self, at_end: Callable[[], str]) -> None:
+        self.may_be_on = True
+        self._withdraw_end()
+        self._withdraw_end = end_with_program(at_end)
+
+    def turn_off(self, always: bool = False) -> str:
+        if not (self.may_be_on or always):
+            return ""
+        try:
+            self._disable()
+        except (Exception, SystemExit) as error:
+            self.warning, self._tried = drives_may_be_on(error) if self.may_be_on else "", time.monotonic()
+            return self.warning
+        self.confirmed_off()
+        self._withdraw_end()
+        return ""
+
+    def confirmed_off(self) -> None:
+        self.may_be_on, self.warning = False, ""
+
+    @property
+    def due(self) -> bool:  # to be turned off again
+        return bool(self.warning) and time.monotonic() - self._tried > _AGAIN
 
 
 def _with(fault: str, warning: str) -> str:

@@ -166,6 +166,7 @@ class HardwareNode(LifecycleNode):
         self._published, self._published_at = Lifecycle.UNCONFIGURED, 0.0  # s, monotonic
         self._failing = self._silence = ""  # the fault that was logged last, and the silence of the loop
         self._refused = ""  # why the last transition was
+        self._left_on = ""  # the fault beside which the drives could not be disabled
         self.exit_code: int | None = None  # once the node ends by itself
         self._sensor_frame = ""
         self._rows: RowPublisher | None = None
@@ -243,17 +244,17 @@ class HardwareNode(LifecycleNode):
         return self._done(self._machine.enable(), super().on_activate, state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Drives off, brakes closed."""
-        self._machine.disable()
-        return super().on_deactivate(state)
+        """Drives off, brakes closed. Not while a drive may be on: it is active until it is known to be off."""
+        warning = self._machine.disable()
+        self._left_on = self._machine.fault if warning else ""
+        return self._done(warning, super().on_deactivate, state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Drives off and disconnected; nothing is published. Not while a drive may be on, for it is told again."""
-        if warning := self._machine.disable():
-            self.get_logger().error(warning)
-            return TransitionCallbackReturn.FAILURE
-        self._switch_off()
-        return super().on_cleanup(state)
+        warning = self._machine.disable()
+        if not warning:
+            self._switch_off()
+        return self._done(warning, super().on_cleanup, state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Drives off, and the end."""
@@ -384,7 +385,8 @@ class HardwareNode(LifecycleNode):
 
     def _follow_lifecycle(self) -> None:
         active = self._state_machine.current_state[0] == State.PRIMARY_STATE_ACTIVE
-        if active and not (self._machine.running and self._machine.lifecycle is Lifecycle.ACTIVE):
+        off = not (self._machine.running and self._machine.lifecycle is Lifecycle.ACTIVE)
+        if active and off and not (self._left_on and self._left_on == self._machine.fault):
             self.trigger_deactivate()
 
     def _tell(self, life: Lifecycle) -> None:

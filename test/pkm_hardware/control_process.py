@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import rclpy
-from lifecycle_msgs.srv import ChangeState
+from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from std_srvs.srv import Trigger
@@ -60,6 +60,11 @@ class Client:
         request.transition.id = transition
         answer = self.call(ChangeState, "hardware/change_state", request)
         return answer is not None and answer.success
+
+    def lifecycle(self) -> str:
+        """The state of `hardware`, by its label; empty where it does not answer."""
+        answer = self.call(GetState, "hardware/get_state", GetState.Request())
+        return "" if answer is None else str(answer.current_state.label)
 
     def spin_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
         """Whether a condition comes true in time, while messages are heard."""

@@ -136,7 +136,6 @@ def test_answers_that_are_lost(lasting: Control) -> None:
     lasting.enable()
 
 
-@pytest.mark.by_day("dynamixel")
 def _says_that_they_may_be_on(control: Control) -> None:
     for name in (topics.STOP_DRIVES, topics.DISABLE):
         answer = control.client.trigger(name)
@@ -144,15 +143,19 @@ def _says_that_they_may_be_on(control: Control) -> None:
         assert UNTOLD in answer.message
 
 
-def test_a_machine_whose_drives_may_be_on_is_not_cleaned_up(lasting: Control) -> None:
-    """They are told again and again, and are off once they hear it."""
+@pytest.mark.by_day("dynamixel")
+def test_a_machine_whose_drives_may_be_on_stays_active(lasting: Control) -> None:
+    """They are told again and again; once they hear it, they are off and the machine is inactive."""
     lasting.enable()
     lasting.bench.silence_one()
-    assert lasting.client.change_state(Transition.TRANSITION_DEACTIVATE)
-    assert not lasting.client.change_state(Transition.TRANSITION_CLEANUP)
+    for _ in range(2):
+        assert not lasting.client.change_state(Transition.TRANSITION_DEACTIVATE)
+        assert lasting.client.lifecycle() == "active"
     _says_that_they_may_be_on(lasting)
+    assert lasting.client.lifecycle() == "active"
     lasting.bench.hear_again()
     assert wait_until(lambda: not lasting.bench.on(), 5.0), lasting.text
+    assert lasting.client.spin_until(lambda: lasting.client.lifecycle() == "inactive"), lasting.text
 
 
 def test_transition_to_the_end(lasting: Control) -> None:
