@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Mimic
 from pkm_description.tree_model import TreeModel
 from pkm_kinematics.batch import ShapeError, as_rows, gpu_rows, over_cores
 from pkm_kinematics.kernels.path.fixed_steps import SOLVED, begin_at_random, write_states
@@ -211,7 +211,8 @@ def consistent_states(
     linkages = _drawn_linkages(tree, given, gpu)
     drawn: tuple[str, ...] = sum((one.linkage.inputs for one in linkages), ())
     tied, idle = {*drawn}, {name for one in linkages for name in one.linkage.idle}  # idle ones stay at home
-    drawn += tuple(name for name in names if name not in tied.union(*(one.system.dependent for one in linkages)))
+    follows = {*drawn}.union(_geared(tree), *(one.system.dependent for one in linkages))
+    drawn += tuple(name for name in names if name not in follows)
     found = [_range(tree, name, given, needed=name in tied, stays=name in idle) for name in drawn]
     low, high = bounds = np.array(found).reshape(-1, 2).T
     most = np.where(high > low, [[speed], [acceleration]], 0.0)  # what has one place only stays there
@@ -241,6 +242,7 @@ def consistent_states(
         raise UsageError("ranges", "most random states do not close", "give narrower ranges")
 
     part(slice(0, n)) if gpu else over_cores(part, n)
+    _follow(tree, states)
     return ConsistentStates(names, *states)
 
 
@@ -299,7 +301,20 @@ def closed_states(
             [part.system.home[k] for k in part.linkage.idle]
         )
         given[1:, :, [names.index(name) for name in part.linkage.idle]] = 0.0
+    _follow(tree, given)
     return ConsistentStates(names, *(given if gpu else map(shareable, given)))
+
+
+def _geared(tree: TreeModel) -> dict[str, Mimic]:
+    return {name: joint.mimic for name, joint in tree.joint_named.items() if joint.mimic is not None}
+
+
+def _follow(tree: TreeModel, states: Any) -> None:
+    """Set geared joints of states (3, n, joints) by those that they follow."""
+    names = tuple(tree.joint_named)
+    for name, mimic in _geared(tree).items():
+        states[..., names.index(name)] = mimic.multiplier * states[..., names.index(mimic.joint)]
+        states[0, :, names.index(name)] += mimic.offset
 
 
 def _check(tree: TreeModel, n: int, ranges: Mapping[str, tuple[float, float]], bounds: Mapping[str, float]) -> None:
@@ -329,13 +344,17 @@ def _states(tree: TreeModel, inputs: tuple[str, ...], seen: tuple[str, ...], gpu
 def _range(
     tree: TreeModel, name: str, given: Mapping[str, tuple[float, float]], *, needed: bool, stays: bool
 ) -> tuple[float, float]:
-    limits, home = tree.joint_named[name].limits, tree.home.get(name, 0.0)
+    home = tree.home.get(name, 0.0)
     if stays:
         return home, home
     if name in given:
         return given[name]
-    if np.isfinite(limits.upper - limits.lower):
-        return limits.lower, limits.upper
+    ends = [(tree.joint_named[name].limits, 1.0, 0.0)]  # its own, and those of what follows it
+    ends += [(tree.joint_named[k].limits, m.multiplier, m.offset) for k, m in _geared(tree).items() if m.joint == name]
+    both = [np.sort((np.array([one.lower, one.upper]) - offset) / factor) for one, factor, offset in ends if factor]
+    lower, upper = float(max(one[0] for one in both)), float(min(one[1] for one in both))
+    if np.isfinite(upper - lower) and lower <= upper:
+        return lower, upper
     if needed:
         raise UsageError(f"joint {name}", "it has no limits", f"give a range: ranges={{{name!r}: (-0.2, 0.2)}}")
     return home, home

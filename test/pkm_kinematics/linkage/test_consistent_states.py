@@ -161,6 +161,56 @@ def test_loops_that_close_at_home_alone_are_refused() -> None:
     assert len(consistent_states(contradicting, 8, ranges, gap=allowed).position) == 8
 
 
+def test_geared_joints_follow_as_mujoco_says() -> None:
+    """In cranks' loops and without one, within the ranges of both; judged by MuJoCo's own equalities."""
+    mujoco = pytest.importorskip("mujoco")
+    inertial = '<inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/>'
+    bodies = {
+        "crank": "0 0 0",
+        "rod": "0 0 0.2",
+        "arm": "0.2 0 0.05",
+        "wheel": "0 1 0",
+        "pulley": "0 2 0",
+        "hand": "0 3 0",
+    }
+    at = {
+        name: f'<body name="{name}" pos="{place}">{inertial}<joint name="{name}" axis="0 1 0" range="-0.3 0.3"/>'
+        for name, place in bodies.items()
+    }
+    text = (
+        f'<mujoco><compiler angle="radian"/><worldbody>{at["crank"]}{at["rod"]}</body></body>'
+        + "".join(f"{at[name]}</body>" for name in ("arm", "wheel", "pulley", "hand"))
+        + '</worldbody><equality><connect body1="rod" body2="arm" anchor="0.2 0 0"/>'
+        + '<joint joint1="wheel" joint2="crank" polycoef="0.05 -0.7 0 0 0"/>'
+        + '<joint joint1="hand" joint2="pulley" polycoef="0.1 2 0 0 0"/></equality>'
+        + '<actuator><motor joint="crank"/><motor joint="pulley"/></actuator></mujoco>'
+    )
+    tree, model = load_model(text), mujoco.MjModel.from_xml_string(text)
+    drawn = consistent_states(tree, 40)
+    names = [model.joint(k).name for k in range(model.njnt)]
+    order = [drawn.names.index(name) for name in names]
+    ahead = [name in ("wheel", "hand") for name in drawn.names]
+    off = closed_states(
+        tree, *(one + 0.01 * np.array(ahead) for one in (drawn.position, drawn.velocity, drawn.acceleration))
+    )
+    for states in (drawn, off):
+        for q, v, a in zip(
+            states.position[:, order], states.velocity[:, order], states.acceleration[:, order], strict=True
+        ):
+            data = mujoco.MjData(model)
+            data.qpos[:], data.qvel[:] = q, v
+            mujoco.mj_forward(model, data)
+            equality = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+            J = data.efc_J.reshape(-1, model.nv)[equality]
+            assert equality.sum() == 5
+            assert np.abs(data.efc_pos[equality]).max() < 1e-12
+            assert np.abs(J @ v).max() < 1e-10
+            assert np.abs(J[3:] @ a).max() < 1e-10  # of the gears, whose derivatives are constant
+    hand = drawn.position[:, drawn.names.index("hand")]
+    assert -0.3 <= hand.min() < -0.2
+    assert 0.2 < hand.max() <= 0.3
+
+
 def test_far_states_are_those_of_the_way_from_home(biped: TreeModel) -> None:
     """Whether the first steps close, go on, or are led: the branch is that of home."""
     ankle = biped.clusters[1]
