@@ -136,9 +136,16 @@ def check_leaders(joints: Sequence[Joint], loops: Sequence[Loop], platform: str)
 
 def check_determined(joints: Sequence[Joint], loops: Sequence[Loop], platform: str) -> None:
     """Refuse a joint beyond which no loop closes and no platform hangs, such as a wheel spinning on the platform."""
-    for name in _undetermined(joints, loops, platform):
+    undetermined = _undetermined(joints, loops, platform)
+    for joint in joints:
+        if joint.name not in undetermined:
+            continue
+        problem = "no loop closure determines its position"
         remedy = "close its chain on the platform with a <loop>, or make the joint fixed"
-        raise DescriptionError(f'<joint name="{name}">', "no loop closure determines its position", remedy)
+        if joint.mimic is not None:
+            problem = f"it is in no loop, and only follows {joint.mimic.joint!r}"
+            remedy = "make it fixed, its inertia part of the rotor_inertia of the drive that turns it"
+        raise DescriptionError(f'<joint name="{joint.name}">', problem, remedy)
 
 
 def platform_chain(

@@ -227,7 +227,7 @@ def beside_home(mechanism: Mechanism) -> Mechanism:
 
 
 def check_gears(mechanism: Mechanism) -> None:
-    """Refuse a mimic joint that takes a motion from the platform: solvers follow the loops, not gears."""
+    """Refuse a mimic joint that takes a motion from the robot: solvers follow the loops, not gears."""
     # they may repeat what the loops imply, as the coupled arms of a Par2
     geared = [joint.name for joint in mechanism.joints if joint.mimic is not None]
     if not geared:
@@ -236,14 +236,19 @@ def check_gears(mechanism: Mechanism) -> None:
     model = ClosureModel(mechanism.links, joints, mechanism.loops, mechanism.base_link)
     side = beside_home(mechanism)
     loose = _freedoms(model, model.reduced(side.home_joints), mechanism.platform_link, mechanism.actuated_joints)
-    if loose.platform > mechanism.mobility.platform:
-        raise DescriptionError(
-            f'<joint name="{geared[0]}"> <mimic>',
-            f"without {', '.join(geared)} as mimic joint(s) the platform would have {loose.platform} "
-            "degrees of freedom instead "
-            f"of {mechanism.mobility.platform}: the solvers use loops, not gears",
-            "remove <mimic> and drive both joints, or write the coupling as <loop>",
-        )
+    there = mechanism.mobility
+    if loose.total <= there.total:
+        return
+    problem = f"the platform would have {loose.platform} degrees of freedom instead of {there.platform}"
+    remedy = "remove <mimic> and drive both joints, or write the coupling as <loop>"
+    if loose.platform == there.platform:
+        problem = f"{loose.total - there.total} more joint(s) would move without the platform, such as rods that spin"
+        remedy = "make such joints fixed, their inertia part of the rotor_inertia of the drive"
+    raise DescriptionError(
+        f'<joint name="{geared[0]}"> <mimic>',
+        f"without {', '.join(geared)} as mimic joint(s) {problem}: the solvers use loops, not gears",
+        remedy,
+    )
 
 
 def check_moves_mass(model: ClosureModel, home: Array, platform: str, actuated: Sequence[str]) -> None:

@@ -442,6 +442,16 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "no loop closure determines its position",
         "make the joint fixed",
     ),
+    "pinion that a motor's joint turns": (
+        insert(
+            '<link name="pinion"/>'
+            '<joint name="gear" type="continuous"><parent link="base"/><child link="pinion"/><axis xyz="0 0 1"/>'
+            '<mimic joint="left_motor" multiplier="5"/></joint>'
+        ),
+        '<joint name="gear">',
+        "it is in no loop, and only follows 'left_motor'",
+        "make it fixed, its inertia part of the rotor_inertia of the drive",
+    ),
     "motor beside its arm": (
         lambda: (
             insert(

@@ -131,3 +131,23 @@ def test_more_working_modes_than_can_be_listed_are_refused(monkeypatch: pytest.M
     with pytest.raises(PkmError, match="8 working modes, but at most 7 are listed"):
         k.inverse_all(k.home)
     assert k.inverse(k.home, mode=7).joints.shape == k.home_joints.shape
+
+
+def test_gears_that_loops_do_not_imply_are_refused() -> None:
+    """A screw that spins a rod moves no platform; a gear between the arms takes a motion from it."""
+    spin = (
+        '<link name="limb1_nut"/><joint name="limb1_spin" type="continuous"><parent link="limb1_nut"/>'
+        '<child link="limb1_rod"/><axis xyz="0 0 1"/><mimic joint="limb1_leg" multiplier="200"/></joint></robot>'
+    )
+    hexapod = load_mechanism("gough_stewart").urdf.replace('<child link="limb1_rod"/>', '<child link="limb1_nut"/>')
+    with pytest.raises(DescriptionError, match=r"1 more joint\(s\) would move without the platform.*make such joints"):
+        Kinematics(load_mechanism(hexapod.replace("</robot>", spin)))
+    text = load_mechanism("five_bar").urdf
+    arms = text.partition('<joint name="right_arm" type="revolute">')
+    driven = re.sub(r'<joint name="right_arm">\s*<command.*?</joint>', "", arms[2], flags=re.DOTALL)
+    with pytest.raises(DescriptionError, match=r"would have 2 degrees of freedom instead of 1.*drive both joints"):
+        Kinematics(
+            load_mechanism(
+                f'{arms[0]}{arms[1]}<mimic joint="left_arm" multiplier="-1" offset="3.141592653589793"/>{driven}'
+            )
+        )
