@@ -295,9 +295,12 @@ class Transmission(Describable):
 
     def friction(self, q: Array, speed: Array | None = None) -> Friction:
         """Friction of motors and passive joints at the joints, Coulomb's against a speed (..., n), else at its most."""
-        n = len(self.joints)
-        K = self.at(q).linkage.K[:, n:]
-        parts = [self.tree.joint_named.get(name) for name in self.linkage.names[n:]]
+        n, names = len(self.joints), self.linkage.names
+        K = self.at(q).linkage.K
+        geared = [j for j in self.tree.joints if j.mimic is not None and j.mimic.joint in names]
+        rows = [j.mimic.multiplier * K[:, [names.index(j.mimic.joint)]] for j in geared if j.mimic is not None]
+        parts = [*(self.tree.joint_named.get(name) for name in names[n:]), *geared]
+        K = np.concatenate([K[:, n:], *rows], axis=1)
         d, f = (
             np.array([getattr(one, what, 0.0) for one in parts]) for what in ("viscous_friction", "coulomb_friction")
         )

@@ -138,3 +138,18 @@ def test_a_robot_with_a_platform_has_none() -> None:
     joints = "".join(f'<joint name="{name}" coefficients="1"/>' for name in robot.actuated_joints)
     with pytest.raises(DescriptionError, match="a robot with a platform has no such thing"):
         load_mechanism(robot.urdf.replace("</robot>", f'<coupling name="tie">{joints}</coupling></robot>'))
+
+
+def test_a_gear_is_felt_with_its_inertia_and_friction() -> None:
+    """Both are constant, and those of the geared joint count by its ratio and its square."""
+    gear = f"""<mujoco><compiler angle="radian"/><worldbody>
+      <body name="drive"><joint name="drive" axis="0 0 1" damping="0.2" frictionloss="0.3"/>{MASS}</body>
+      <body name="wheel"><joint name="wheel" axis="0 0 1" damping="0.5" frictionloss="0.7"/>{MASS}</body></worldbody>
+      <equality><joint joint1="wheel" joint2="drive" polycoef="0 -3 0 0 0"/></equality>
+      <actuator><motor joint="drive"/></actuator></mujoco>"""
+    pytest.importorskip("mujoco")
+    t = Transmission(load_model(gear), ["drive"], ["drive"])
+    np.testing.assert_allclose(t.armature([0.4]), [[9.0 * 0.01]], rtol=1e-12)
+    friction = t.friction([0.4])
+    np.testing.assert_allclose(friction.viscous, [[9.0 * 0.5]], rtol=1e-12)
+    np.testing.assert_allclose(friction.coulomb, [3.0 * 0.7], rtol=1e-12)
