@@ -234,7 +234,7 @@ class Prediction(Plottable):
         joints = [
             [name, f"{force:.4g}", f"{moment + 0.0:.4g}" if moment > 1e-9 else "0"] for name, force, moment in loads
         ]
-        transmitted = Table("What joints transmit at most", ["joint", "force", "moment"], joints)
+        transmitted = Table("What joints transmit at most", ["joint", "force [N]", "moment [N m]"], joints)
         return [Table("What drives are asked for", head, rows), transmitted]
 
 

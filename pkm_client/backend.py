@@ -14,7 +14,8 @@ import numpy as np
 
 from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
-from pkm_runtime.describable import Describable, fixed
+from pkm_description.rotations import rotation_from_quaternion, rpy_from_rotation
+from pkm_runtime.describable import Describable, fixed, in_degrees
 
 _REST = 5.0  # s, within which what is cancelled comes to rest
 
@@ -154,7 +155,8 @@ class RobotState:
     measured, `reference` (7,) is the commanded pose; `position_error` [m] and `rotation_error` [rad] lie between them.
     `speed` is the fraction of their plan at which motions run. `positions` [rad or m], `velocities` and `efforts` [N m
     or N] are those of the actuated joints, by name; `efforts` is empty where positions are commanded. `redundant`:
-    commanded positions [rad or m] of the joints beside the pose, by name; empty where there is no reference.
+    commanded positions [rad or m] of the joints beside the pose, by name; empty where there is no reference. `units`:
+    rad or m of the actuated joints, by name.
     """
 
     mode: Mode
@@ -169,6 +171,7 @@ class RobotState:
     velocities: Mapping[str, float]
     efforts: Mapping[str, float]
     redundant: Mapping[str, float] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def moving(self) -> bool:
@@ -184,11 +187,15 @@ class RobotState:
         lines = [self.mode.name.lower() + (f": {self.reason}" if self.reason else "")]
         if np.isfinite(self.pose).all():
             place = ", ".join(fixed(value, 4) for value in self.pose[:3])
-            attitude = ", ".join(fixed(value, 4) for value in self.pose[3:])
-            lines.append(f"platform at ({place}) m, quaternion ({attitude})")
-            lines.append(f"off by {1e3 * self.position_error:.3f} mm and {self.rotation_error:.5f} rad")
+            quaternion = ", ".join(fixed(value, 4) for value in self.pose[3:])
+            turns = np.degrees(rpy_from_rotation(rotation_from_quaternion(self.pose[3:])))
+            attitude = ", ".join(fixed(value, 2) for value in turns)
+            lines.append(f"platform at ({place}) m, roll, pitch, yaw ({attitude}) deg, quaternion ({quaternion})")
+            lines.append(f"off by {1e3 * self.position_error:.3f} mm and {1e3 * self.rotation_error:.3f} mrad")
         else:
             lines.append(f"platform: not followed while the controller is {self.mode.name.lower()}")
         lines.append(f"motions run at {self.speed:.0%} of their plan")
-        lines += [f"{name} at {fixed(value, 4)}" for name, value in self.positions.items()]
+        for name, value in self.positions.items():
+            factor, unit = in_degrees(self.units.get(name, "rad or m"))
+            lines.append(f"{name} at {fixed(factor * value, 2 if unit == 'deg' else 4)} {unit}")
         return "\n".join(lines)

@@ -272,4 +272,5 @@ def _state_of(action: Action, controller: Controller) -> RobotState:
         velocities=dict(zip(names, velocities.tolist(), strict=True)),
         efforts=dict(zip(names, action.command.tolist(), strict=True)) if controller.commands == "effort" else {},
         redundant=dict(zip(controller.kinematics.redundant_names, redundant.tolist(), strict=False)),
+        units=dict(zip(names, controller.limits.length_units, strict=True)),
     )

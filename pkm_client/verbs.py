@@ -19,7 +19,7 @@ from pkm_control.operator_interface import Answer
 from pkm_description.command_options import WRONG
 from pkm_runtime.errors import PkmError, UsageError
 from pkm_runtime.json_text import json_text
-from pkm_runtime.local_services import AT_ONCE
+from pkm_runtime.local_services import AT_ONCE, elsewhere
 from pkm_runtime.optional import ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
 from pkm_runtime.scheduling import hurry, process_began
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pkm_client.robot import Robot
     from pkm_client.ros.link import RosLink
 
-_WAITING = "waiting for the running robot"
 _UNASKED = "nothing was asked of the robot, which goes on with what it does"
 _REST, _LOOK = 2.0, 0.02  # s: within which what was cancelled comes to rest, and between two looks whether it has
 TIMEOUT = "longest wait for the running robot [s]"
@@ -59,6 +58,10 @@ def reported(word: str, act: Callable[[], str]) -> int:
     return 0
 
 
+def _waiting(given: argparse.Namespace) -> str:
+    return "; ".join(filter(None, ("waiting for the running robot", elsewhere(given.namespace))))
+
+
 def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str]) -> int:
     """Run `act` with a `Robot`, for commands that plan, and print what it returns; exit status as `reported`."""
 
@@ -68,7 +71,7 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
     def asked() -> str:
         connect = importlib.import_module("pkm_client.robot").Robot.connect
         tool_file, conveyor_file = (getattr(given, name, "") for name in ("tool_file", "conveyor_file"))
-        with progress(_WAITING):
+        with progress(_waiting(given)):
             robot = connect(given.namespace, given.timeout, tool_file=tool_file, conveyor_file=conveyor_file)
         robot.asked = began  # a stop since then, such as while all this was imported, ends it
         with robot:
@@ -99,7 +102,7 @@ def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]
 
     def asked() -> str:
         need(f"pkm {word}", ROS, ROS_REMEDY)
-        with progress(_WAITING):
+        with progress(_waiting(given)):
             link = importlib.import_module("pkm_client.ros.link").RosLink(given.namespace, given.timeout, False)
         try:
             return act(link)
@@ -112,7 +115,7 @@ def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]
 def ask_service(word: str, given: argparse.Namespace, service: str) -> int:
     """Ask one service alone, which starts as soon as can be."""
 
-    waiting = f"{_WAITING}; if it moves, cut the power of its drives" if word in AT_ONCE else _WAITING
+    waiting = _waiting(given) + ("; if it moves, cut the power of its drives" if word in AT_ONCE else "")
 
     def asked() -> str:
         hurry()
@@ -136,8 +139,8 @@ def answered(answer: Answer, text: str = "") -> str:
 
 def in_words(result: Result) -> str:
     """One line on how a finished motion went."""
-    position, rotation = 1e3 * result.max_position_error, result.max_rotation_error
-    return f"done; at most {position:.3f} mm and {rotation:.5f} rad from its reference"
+    position, rotation = 1e3 * result.max_position_error, 1e3 * result.max_rotation_error
+    return f"done; at most {position:.3f} mm and {rotation:.3f} mrad from its reference"
 
 
 def _placed(text: str) -> tuple[str, float]:
@@ -148,7 +151,7 @@ def _placed(text: str) -> tuple[str, float]:
 
 
 def _move_options(p: argparse.ArgumentParser) -> None:
-    text = "the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw [m, rad], base frame"
+    text = "the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw, base frame [m, rad]"
     p.add_argument("pose", type=options.number, nargs="+", metavar="NUMBER", help=text)
     p.add_argument("--speed", type=options.positive, metavar="M/S", help="largest speed of the platform [m/s]")
     text = "go to the nearest feasible pose if the platform cannot reach this one"
@@ -168,14 +171,16 @@ def _move(robot: Robot, given: argparse.Namespace) -> str:
         task = robot.move_to(given.pose, speed, nearest=given.nearest, tool=given.tool, redundant=dict(given.joint))
     except ShapeError:
         names = robot.kinematics.task.names
-        own = f"{len(names)} numbers ({', '.join(names)}) or " if names else ""
-        raise RefusedError(f"give {own}7 numbers (x y z qx qy qz qw), not {len(given.pose)}") from None
+        joints = (robot.kinematics.mechanism.joint_named[name] for name in names)
+        listed = ", ".join(f"{joint.name} [{joint.unit}]" for joint in joints)
+        own = f"{len(names)} numbers, {listed}, or " if names else ""
+        raise RefusedError(f"give {own}7 numbers, x y z [m] qx qy qz qw, not {len(given.pose)}") from None
     return in_words(task.result())
 
 
 def _follow_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("motion", metavar="FILE|NAME", help=options.MOTION)
-    p.add_argument("--times", type=options.count, default=1, metavar="N", help="number of runs of the motion")
+    p.add_argument("--cycles", type=options.count, default=1, metavar="N", help="number of runs of the motion")
     options.add(p, "tool_file")
     belt = p.add_argument_group("conveyor")
     belt.add_argument("--on", default="", metavar="NAME", help="the conveyor that carries the object")
@@ -185,7 +190,7 @@ def _follow_options(p: argparse.ArgumentParser) -> None:
 
 
 def _follow(robot: Robot, given: argparse.Namespace) -> str:
-    return in_words(robot.follow(given.motion, given.times, on=given.on, at=given.at).result())
+    return in_words(robot.follow(given.motion, given.cycles, on=given.on, at=given.at).result())
 
 
 def _jog_options(p: argparse.ArgumentParser) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pkm_runtime.describable import fixed
 from pkm_runtime.errors import PkmError, UsageError, shortened
 
 
@@ -25,12 +24,11 @@ class MotionFileError(UsageError):
 class UnreachableMotionError(PkmError):
     """A motion that leaves the workspace: says where on the path, and the answer of the kinematics."""
 
-    def __init__(self, where: str, position: tuple[float, float, float], reason: str) -> None:
+    def __init__(self, where: str, place: str, reason: str) -> None:
         self.where = where
-        self.position = position
+        self.place = place
         self.reason = reason
-        place = ", ".join(fixed(value, 4) for value in position)
-        super().__init__(f"{where}: the platform cannot be at ({place}) m: {reason}")
+        super().__init__(f"{where}: the platform cannot be {place}: {reason}")
 
 
 class LimitError(PkmError):

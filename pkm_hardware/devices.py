@@ -94,7 +94,6 @@ class SimulatedDevice(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take it away, if it is still there."""
         self._stop.set()
         self._thread.join(2.0)
 

@@ -48,7 +48,7 @@ from pkm_kinematics.verdicts import (
     of_units,
     units_of_tree,
 )
-from pkm_runtime.describable import ROUNDING, alike, counted, fixed, measure
+from pkm_runtime.describable import ROUNDING, alike, counted, in_degrees, measure
 from pkm_runtime.errors import PkmError, UsageError
 from pkm_runtime.json_text import json_text
 from pkm_runtime.kernels.kernel_cache import making
@@ -409,7 +409,7 @@ def _robot_text(report: Report) -> str:
 
 def _home_text(report: Report) -> list[str]:
     pose, rpy = report.home["pose"], report.home["rpy"]
-    return [f"Home  xyz {_vector(pose[:3])} m, rpy {_vector(rpy)} rad"]
+    return [f"Home  xyz {_vector(pose[:3])} m, rpy {_vector(np.degrees(rpy))} deg"]
 
 
 def _mobility_text(report: Report) -> list[str]:
@@ -451,16 +451,18 @@ def _limb_text(limb: dict[str, Any]) -> list[str]:
 
 
 def _actuator_text(a: dict[str, Any]) -> str:
-    length, force = ("m", "N") if a["type"] == "prismatic" else ("rad", "N m")
-    lower, upper = ("-inf" if a["lower"] is None else measure(a["lower"]), _or_none(a["upper"], ""))
+    position, force = ("m", "N") if a["type"] == "prismatic" else ("rad", "N m")
+    factor, unit = in_degrees(position)
+    lower = "-inf" if a["lower"] is None else measure(factor * a["lower"])
+    home, upper = measure(factor * a["home"]), _or_none(a["upper"], unit, factor)
     return (
-        f"{a['type']}, home {fixed(a['home'], 4)} {length}, range {lower} to {upper} {length}, "
-        f"at most {_or_none(a['velocity'], f' {length}/s')}, {_or_none(a['effort'], f' {force}')}"
+        f"{a['type']}, home {home} {unit}, range {lower} to {upper}, "
+        f"at most {_or_none(a['velocity'], f'{unit}/s', factor)}, {_or_none(a['effort'], force)}"
     )
 
 
-def _or_none(value: float | None, unit: str) -> str:
-    return f"inf{unit}" if value is None else f"{measure(value)}{unit}"
+def _or_none(value: float | None, unit: str, factor: float = 1.0) -> str:
+    return f"inf {unit}" if value is None else f"{measure(factor * value)} {unit}"
 
 
 def _modes_text(modes: dict[str, Any]) -> list[str]:
@@ -525,7 +527,7 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="pkm check",
         description="Check the URDF+ description of a parallel robot and print the results. "
-        "Lengths in m, angles in rad, efforts in N or N m.",
+        "Lengths in m, angles in degrees (with --json in rad), efforts in N or N m.",
         epilog="Exit status: 0 usable, 1 not usable, 2 no such robot, or a wrong command line.",
     )
     add_robot(p)

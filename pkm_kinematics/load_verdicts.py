@@ -15,7 +15,7 @@ from pkm_description.picture import link_poses
 from pkm_description.urdf.unit_slips import FAST, FAST_SLIDE
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, hold_at
-from pkm_runtime.describable import listed
+from pkm_runtime.describable import alike, listed
 
 DENSE = 1000.0  # kg/m^3, water's: robots, with the air between their limbs, have less than a third of it
 LITTLE_LEFT = 0.8  # share of an effort limit: the rest is what a controller and a motion need
@@ -114,11 +114,11 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
     efforts[np.abs(efforts) < 1e-6 * np.abs(efforts).max()] = 0.0  # rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(np.isfinite(limits), np.abs(efforts) / limits, 0.0)
-    rows = []
+    rows = {}
     for name, effort, limit, share in zip(kinematics.actuated_names, efforts, limits, shares, strict=True):
         of = f" of {limit:.4g}" if np.isfinite(limit) else ""
         percent = f" ({share:.0%})" if np.isfinite(limit) else ", no limit"
-        rows.append(f"{name} {effort:.3g}{of} {mechanism.joint_named[name].effort_unit}{percent}")
+        rows[name] = f"{effort:.3g}{of} {mechanism.joint_named[name].effort_unit}{percent}"
     largest = float(shares.max())
     if largest > 1.0:
         ending = "; the drives cannot carry the robot at home"
@@ -131,7 +131,7 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
         "warning" if ending else "ok",
         "weight at home",
         largest if np.isfinite(limits).any() else None,
-        f"the drives carry the weight{shared} with {', '.join(rows)}{ending}",
+        f"the drives carry the weight{shared} with {'; '.join(alike(rows))}{ending}",
         "use stronger drives or gears, less mass, or springs and counterweights; "
         "check units: masses are in kg, efforts at the joint in N m and N"
         if ending

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
 
@@ -35,7 +36,6 @@ class Describable:
     _elsewhere: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Install the answers for missing names."""
         super().__init_subclass__()
         for names, instead in cls.__dict__.get("_elsewhere", {}).items():
             for name in names.split():
@@ -87,6 +87,11 @@ def measure(number: SupportsFloat) -> str:
     if abs(value) > 1.0 / ROUNDING:
         return "inf" if value > 0.0 else "-inf"
     return "0" if abs(value) < ROUNDING else f"{value:.4g}"
+
+
+def in_degrees(unit: str) -> tuple[float, str]:
+    """The factor from rad, rad/s and the like to a unit of degrees, and that unit; 1 and the unit itself of others."""
+    return (math.degrees(1.0), "deg" + unit[3:]) if unit.startswith("rad") else (1.0, unit)
 
 
 def vector(values: Iterable[float]) -> str:

@@ -48,6 +48,20 @@ def address(service: str) -> str:
     return f"\0pkm {os.getuid()} {os.environ.get('ROS_DOMAIN_ID') or '0'} {service}"
 
 
+def elsewhere(namespace: str) -> str:
+    """In which namespaces this user's robots run here, if not in this one; empty where there are none."""
+    try:
+        with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
+            names = [line.rstrip("\n").partition("@")[2] for line in file]
+    except OSError:  # other systems than Linux
+        return ""
+    start, end = address("")[1:], f"/{AT_ONCE['estop']}"
+    found = {name[len(start) : -len(end)] or "/" for name in names if name.startswith(start) and name.endswith(end)}
+    if not found or f"/{namespace.strip('/')}" in found:
+        return ""
+    return f"here, robots run in namespace {' and '.join(repr(name) for name in sorted(found))}"
+
+
 def is_trusted(line: _socket.socket) -> bool:
     """Whether the process at the other end is this user's, or root's."""
     peer = line.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 3 * _INT)

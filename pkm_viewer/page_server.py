@@ -67,7 +67,6 @@ class Admitted:
         self._input_of, self._command_of = input_of, command_of
 
     def __getattr__(self, name: str) -> Any:
-        """All else of the connection."""
         return getattr(self._connection, name)
 
     async def recv(self, *arguments: Any, **options: Any) -> bytes:

@@ -71,5 +71,5 @@ def _overview(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -
     charts = [analysis.map(quantity, vary=names) for quantity in OVERVIEW]
     numbers = {"robot": analysis.robot.name, "workspace": found.to_dict(), "maps": [c.to_dict() for c in charts]}
     numbers |= {"tilt": tilts[0].to_dict()} if tilts else {}
-    home = [str(kinematics), str(kinematics.singularity(kinematics.home))]
+    home = [*str(kinematics).splitlines(), *str(kinematics.singularity(kinematics.home)).splitlines()]
     return Found(analysis.robot.name, "what it can do", [*tilts, found, *charts], numbers, home)

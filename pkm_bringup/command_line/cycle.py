@@ -33,7 +33,7 @@ from pkm_runtime.errors import PkmError
 from pkm_runtime.json_text import json_text
 from pkm_runtime.kernels.kernel_cache import making
 from pkm_runtime.whole_files import write_whole
-from pkm_viewer.report.report import Use
+from pkm_viewer.report.report import Use, three_digits
 
 _RATE = 1000.0  # Hz, at which efforts and speeds are looked at
 _STILL = 1e-9  # m/s or rad/s: rounding
@@ -114,7 +114,7 @@ def as_text(figures: Figures) -> str:
     width = max(len(name) for name in figures.actuated_names)
     lines.append(f"{'actuator':<{width}}  {'effort: peak, RMS':<36}  speed: peak, RMS")
     for i, name in enumerate(figures.actuated_names):
-        effort, speed = _share(figures.effort, i), _share(figures.speed, i)
+        effort, speed = _share(figures.effort, i), _share(figures.speed.in_degrees(), i)
         lines.append(f"{name:<{width}}  {effort:<36}  {speed}")
     bounds = f"what bounds it (plans use {1.0 - figures.reserve:.0%} of efforts and speeds)"
     return "\n".join([*lines, "", bounds, *(f"  {note}" for note in figures.notes)])
@@ -122,9 +122,11 @@ def as_text(figures: Figures) -> str:
 
 def _of_platform(figures: Figures) -> str:
     moves = (figures.platform_speed, figures.platform_acceleration, "m")
-    turns = (figures.platform_turn_rate, figures.platform_turn_acceleration, "rad")
+    turns = (math.degrees(figures.platform_turn_rate), math.degrees(figures.platform_turn_acceleration), "deg")
     done = [(speed, more, unit) for speed, more, unit in (moves, turns) if speed > _STILL]
-    return "; ".join(f"{speed:.3g} {unit}/s and {more:.3g} {unit}/s^2" for speed, more, unit in done or [moves])
+    return "; ".join(
+        f"{three_digits(speed)} {unit}/s and {three_digits(more)} {unit}/s^2" for speed, more, unit in done or [moves]
+    )
 
 
 def as_json(figures: Figures, search: dict[str, Any] | None = None) -> str:

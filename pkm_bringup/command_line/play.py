@@ -110,7 +110,8 @@ def play(
         )
     slowly = " slowly" if loop.machine.real else ""
     going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
-    print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
+    rest_of_it = f"would go {going}; this is tried without a device" if dry else f"go {going}; Ctrl-C turns them off"
+    print(f"{mechanism.name}: the drives {rest_of_it}", flush=True)
     interruption.motion_begins()
     stopped: Callable[[], bool] = interruption.is_set
     if guardian is not None:
@@ -243,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 tool_file=given.tool_file,
                 guardian=guardian,
                 simulate=given.simulate,
-                priority=given.realtime_priority if real else 0,
+                priority=None if given.dry else given.realtime_priority if real else 0,
             )
         finally:
             if guardian is not None:

@@ -23,6 +23,7 @@ from std_srvs.srv import Trigger
 from pkm_client.client_errors import NoRobotError
 from pkm_control.operator_interface import Answer
 from pkm_description.ros.transport import transport_environment
+from pkm_runtime.local_services import elsewhere
 
 _GENERATOR = "rosidl_generator_py.generate_py_impl"  # makes code of messages, with a parser and NumPy
 _PATIENCE = 10.0  # s, for an answer
@@ -112,9 +113,10 @@ class ClientNode:
             if time.monotonic() > deadline:
                 where, domain = self._node.get_namespace(), os.environ.get("ROS_DOMAIN_ID", "0")
                 self.close()
+                remedy = elsewhere(where) or f"is it running, and in this ROS_DOMAIN_ID ({domain})?"
                 raise NoRobotError(
                     f"no robot answers in namespace '{where}' within {timeout:g} s: nothing of {', '.join(names)}; "
-                    f"is it running, and in this ROS_DOMAIN_ID ({domain})?"
+                    f"{remedy}"
                 )
             time.sleep(LOOK)
 

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,10 @@ from pkm_client.client_errors import NoRobotError
 from pkm_client.ros.client_node import LOOK, ClientNode
 from pkm_control.operator_interface import STOPPED_SINCE, Answer, Mode, unready_to_jog
 from pkm_control.ros.operator_calls import POWER, OperatorCalls
+from pkm_description.description_error import DescriptionError
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription
+from pkm_description.urdf.xml_text import read_xml
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs
 
@@ -42,6 +44,7 @@ class RosLink(ClientNode):
         self._heard = 0.0  # s, on the monotonic clock: when it came
         self._stopped = -math.inf  # s, on the monotonic clock: when it was stopped last, or a little later
         self._text = ""
+        self._sliding: set[str | None] = set()  # joints
         self._news = threading.Condition()
         super().__init__(namespace)
         node = self._node
@@ -136,7 +139,12 @@ class RosLink(ClientNode):
         self._action.destroy()
 
     def _described(self, message: String) -> None:
-        self._text = self._text or message.data
+        if self._text:
+            return
+        with suppress(DescriptionError):  # which others tell
+            joints = read_xml(message.data, "robot_description").iter("joint")
+            self._sliding = {joint.get("name") for joint in joints if joint.get("type") == "prismatic"}
+        self._text = message.data
 
     def _take_state(self, message: ControllerState) -> None:
         with self._news:
@@ -190,4 +198,5 @@ class RosLink(ClientNode):
             velocities={name: self._joints.get(name, unknown)[1] for name in names},
             efforts=dict(zip(names, state.effort, strict=False)) if len(state.effort) else {},
             redundant=dict(zip(state.redundant_names, state.reference.redundant_positions, strict=False)),
+            units={name: "m" if name in self._sliding else "rad" for name in names},
         )

@@ -37,12 +37,13 @@ from pkm_control.motion.time_law import (
 from pkm_control.motion.trajectory import PathPiece, Piece, Rest, TimedCurve, ToolCurve, ToolPath, Trajectory
 from pkm_control.tool import Tool
 from pkm_description.mechanism import Array, Inertial
-from pkm_description.rotations import pose_distance
+from pkm_description.rotations import pose_distance, rotation_from_quaternion, rpy_from_rotation
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.motion_limits import ActuatorLimits, PlatformLimits
 from pkm_dynamics.weight import Carried, pulling
 from pkm_hardware.machine_kinds import USUAL_RESERVE
 from pkm_kinematics import Configuration, Kinematics, Status
+from pkm_runtime.describable import fixed
 
 LONGEST = 3600.0  # s, that one motion lasts: its points are so few that they stand for it
 _JUMP = 0.02  # rad or m, between two points of a path that lie a fraction of that apart
@@ -128,7 +129,7 @@ class MotionPlanner:
             hint = hint_of(self.kinematics, motion, self.mode)
             if not hint:
                 raise
-            raise UnreachableMotionError(error.where, error.position, f"{error.reason}; {hint}") from error
+            raise UnreachableMotionError(error.where, error.place, f"{error.reason}; {hint}") from error
         if plan.duration > LONGEST:
             where, remedy = motion.source or "on the way to the goal", "give more speed, or less time"
             raise LimitError("the duration of the motion", plan.duration, LONGEST, "s", where, remedy)
@@ -238,8 +239,8 @@ class MotionPlanner:
         try:
             return self._found_path(motion, first, last)
         except ValueError as error:
-            x, y, z = motion.poses[last, :3].tolist()
-            raise UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error)) from error
+            where = f"on the way to {motion.describe(last)}"
+            raise UnreachableMotionError(where, _place(motion.poses[last]), str(error)) from error
 
     def _found_path(self, motion: MotionFile, first: int, last: int) -> Path:
         if self._straight:
@@ -537,13 +538,14 @@ class MotionPlanner:
         """Efforts (n, n_actuated) at rest; `UnreachableMotionError` where a sample is no way on, or not held."""
 
         def refuse(i: int, reason: str) -> UnreachableMotionError:
-            x, y, z = at.pose[i, :3].tolist()
-            return UnreachableMotionError(f"on the way to {named(i)}", (x, y, z), reason)
+            return UnreachableMotionError(f"on the way to {named(i)}", _place(at.pose[i]), reason)
 
         pose, actuated = at.pose, at.actuated
         bad = np.flatnonzero(at.status)
         if bad.size:
-            raise refuse(int(bad[0]), str(at.reason(int(bad[0]))))
+            first, last = int(bad[0]), len(pose) - 1
+            end = f"; {named(last)} itself is out of reach" if first < last == bad[-1] else ""
+            raise refuse(first, f"{at.reason(first)}{end}")
         jump = _first_jump(actuated)
         if jump is not None:
             farthest = int(np.argmax(np.abs(actuated[jump] - actuated[jump - 1])))
@@ -646,6 +648,12 @@ def _line(poses: Array, leader: Tool | None) -> Path:
 def _led(poses: Array, leader: Tool | None) -> Array:
     """Poses (n, 7) of what goes straight from waypoint to waypoint: the platform, or the tool that leads."""
     return poses if leader is None else np.hstack([leader.on_platform(poses[:, :7]), poses[:, 7:]])
+
+
+def _place(pose: Array) -> str:
+    place = f"at ({', '.join(fixed(value, 4) for value in pose[:3])}) m"
+    turns = [fixed(turn, 2) for turn in np.degrees(rpy_from_rotation(rotation_from_quaternion(pose[3:7])))]
+    return place if {*turns} == {"0.00"} else f"{place} with roll, pitch, yaw ({', '.join(turns)}) deg"
 
 
 def _first_jump(positions: Array) -> int | None:

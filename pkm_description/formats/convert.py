@@ -74,7 +74,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="pkm convert", description="Write a robot as a file of another tool.")
     add_robot(p)
-    p.add_argument("--to", default="urdf+", choices=sorted(WRITERS), help="format to write; default: URDF+")
+    text = "format to write; default: as the file of -o ends, URDF+ for .urdf, .xml and without a file"
+    p.add_argument("--to", choices=sorted(WRITERS), help=text)
     p.add_argument("--platform", metavar="BODY", help="the platform body, for files of other tools")
     p.add_argument("--base", metavar="BODY", help="the base body; default: the body fixed to the world")
     p.add_argument("--actuated", metavar="JOINTS", help="the driven joints, separated by commas")
@@ -85,10 +86,17 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+def _format_of(ending: str) -> str:
+    if ending in SUFFIXES["urdf"]:
+        return "urdf+"
+    return "yaml" if ending in YAML else next((name for name in SUFFIXES if ending in SUFFIXES[name]), "urdf+")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point."""
     command = parser()
     given = command.parse_args(arguments)
+    given.to = given.to or _format_of(Path(given.output or "").suffix)
     endings = SUFFIXES.get(given.to.partition("+")[0], YAML)
     if given.output and Path(given.output).suffix not in endings:
         command.error(f"-o {given.output}: {given.to} files end with {' or '.join(endings)}")

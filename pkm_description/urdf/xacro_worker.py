@@ -13,6 +13,7 @@ import difflib
 import io
 import json
 import os
+import re
 import resource
 import sys
 import xml.parsers.expat
@@ -43,15 +44,24 @@ class Arguments(dict[str, str]):
         self.asked.add(str(name))
         return super().__contains__(name)
 
-    def unknown(self, given: dict[str, str]) -> str:
-        """What is wrong with the given names; empty where nothing is."""
+    def unknown(self, given: dict[str, str], path: str | None) -> str:
+        """What is wrong with the names given to the file of a path; empty where nothing is."""
         for name in given:
             if name not in self.asked:
-                near = difflib.get_close_matches(name, self.asked, n=1)
+                near = meant_by(name, path) or difflib.get_close_matches(name, self.asked, n=1)
                 names = ", ".join(sorted(self.asked)) if len(self.asked) < MANY else "many: pkm check FILE --args"
                 hint = f"did you mean {near[0]}?" if near else f"it has {names or 'none'}"
                 return f"it has no argument '{name}'; {hint}"
         return ""
+
+
+def meant_by(name: str, path: str | None) -> list[str]:
+    """The argument whose comment in the file has the name, as that of a printer's firmware, with the comment."""
+    if path is None:
+        return []
+    with open(path, encoding="utf-8") as file:
+        arguments = re.findall(r"<xacro:arg\s+name=\"(\w+)\"[^>]*/>[ \t]*<!--\s*(.*?)\s*-->", file.read())
+    return [f"{one} ({meaning})" for one, meaning in arguments if re.search(rf"\b{re.escape(name)}\b", meaning)][:1]
 
 
 def main() -> None:
@@ -98,9 +108,10 @@ def expanded(task: dict[str, Any]) -> dict[str, Any]:
             what = " ".join(str(error).split()) or repr(error)
             problem = f"xacro cannot expand it: {what} ({place})"
             return {"problem": problem, "remedy": remedy_of(error)}
-    unknown = arguments.unknown(task["arguments"])
+    unknown = arguments.unknown(task["arguments"], task["path"])
     if unknown:
-        return {"problem": unknown, "remedy": "correct the name of the argument"}
+        remedy = "correct the name of the argument; pkm check ROBOT --args lists them with their meaning"
+        return {"problem": unknown, "remedy": remedy}
     if len(text) > task["longest"]:
         return {"problem": f"it expands to {len(text)} characters", "remedy": f"stay below {task['longest']}"}
     files = [path for path in (task["path"], *xacro.all_includes) if path is not None]

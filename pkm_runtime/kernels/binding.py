@@ -59,7 +59,6 @@ class ByAddress(int):
         cls._numba_type_ = cls.kind
 
     def __new__(cls: type[Same], *arrays: NDArray[Any]) -> Same:
-        """Make one; see the class."""
         kind_of = cls.kind.dtypes
         table: list[int] = []
         kept = {}
@@ -194,7 +193,6 @@ class WithScratch(Prepared):
         self._idle: list[Any] = []  # its pop and append are atomic
 
     def __call__(self, model: Any, *others: Any) -> Any:
-        """Run the kernel."""
         try:
             data = self._idle.pop()
         except IndexError:

@@ -62,7 +62,7 @@ def _actuators(report: Report) -> str:
     rows = []
     for i, name in enumerate(report.actuated_names):
         saturated = int(report.saturated_periods[i])
-        effort, speed = _use(report.effort, i) if measured else [], _use(report.speed, i)
+        effort, speed = _use(report.effort, i) if measured else [], _use(report.speed.in_degrees(), i)
         numbers = [*effort, f"{saturated} periods" if saturated else "no", *speed]
         made = "".join(
             f'<td class="number{" bad" if k == len(effort) and saturated else ""}">{escape(number)}</td>'

@@ -14,6 +14,7 @@ from mpl_toolkits.mplot3d import Axes3D
 from scipy.spatial.transform import Rotation
 
 from pkm_description.mechanism import Array
+from pkm_runtime.describable import in_degrees
 from pkm_viewer.report.recording import Recording, Rows, tracking_errors
 from pkm_viewer.report.report import Report, Use
 
@@ -207,6 +208,7 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
     actuators of different units, as shares of the limits. `words` are title and quantity.
     """
     title, what = words
+    values, use = values * [in_degrees(unit)[0] for unit in use.units], use.in_degrees()
     scale = _scale(use)
     for k, look in enumerate(line_styles(values * scale)):
         x, y = _steps(times, values[:, k] * scale[k])

@@ -50,7 +50,6 @@ class Rows:
         return len(self.table)
 
     def __reduce__(self) -> tuple[type[Rows], tuple[Array]]:
-        """Pickle the table alone."""
         return Rows, (self.table,)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
+from pkm_runtime.describable import in_degrees
 from pkm_runtime.fixed_rate import LoopStatistics
 from pkm_viewer.report.recording import Mark, Recording, Run
 
@@ -83,6 +84,11 @@ class Use:
     rms: Array
     limit: Array
     units: tuple[str, ...]
+
+    def in_degrees(self) -> Use:
+        """The same with degrees in place of radians, for people."""
+        factors, units = zip(*map(in_degrees, self.units), strict=True)
+        return Use(self.peak * factors, self.rms * factors, self.limit * factors, units)
 
     @property
     def peak_share(self) -> Array:
@@ -257,9 +263,9 @@ class Report:
             ("orientation error", f"RMS {1e3 * self.attitude_rms:.4f} mrad, max {1e3 * self.attitude_max:.4f} mrad"),
         ]
         used = (("effort", self.effort), ("speed", self.speed)) if self.has_efforts else (("speed", self.speed),)
-        for what, use in used:
+        for what, use in ((what, use.in_degrees()) for what, use in used):
             for i, name in enumerate(self.actuated_names):
-                text = f"peak {_figures(use.peak[i])}, RMS {_figures(use.rms[i])} {use.units[i]}"
+                text = f"peak {three_digits(use.peak[i])}, RMS {three_digits(use.rms[i])} {use.units[i]}"
                 if np.isfinite(use.limit[i]):
                     text += f"; {use.peak_share[i]:.0%} and {use.rms_share[i]:.0%} of {use.limit[i]:.4g}"
                 if self.saturated_periods[i] and what == used[0][0]:
@@ -288,7 +294,8 @@ class Report:
             if np.isfinite(values).any():
                 rows.append((f"margin to {name} singularities", f"lowest {np.nanmin(values):.0%} of home's"))
         if self.margins.stop_joint:
-            left = f"{self.margins.stop_distance:.3g} {self.margins.stop_unit}"
+            factor, unit = in_degrees(self.margins.stop_unit)
+            left = f"{factor * self.margins.stop_distance:.3g} {unit}"
             share = f"{float(np.min(self.margins.stop)):.0%} of its half range"
             text = f"{left} left to {self.margins.stop_joint}, {share}: the lowest share"
             rows.append(("margin to joint limits", text))
@@ -302,7 +309,8 @@ class Report:
         return "\n".join([f"{self.run.robot}: what the run measured", ruler, *lines, ruler])
 
 
-def _figures(value: float) -> str:
+def three_digits(value: float) -> str:
+    """Three digits, or all before the point."""
     return f"{value:.0f}" if 1e3 <= value < 1e6 else f"{value:.3g}"
 
 

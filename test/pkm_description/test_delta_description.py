@@ -16,6 +16,7 @@ from pkm_description.gallery import ROBOTS
 from pkm_description.load import expand
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import JointType, Mechanism
+from pkm_description.urdf.xacro_expansion import arguments_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -142,8 +143,8 @@ def test_an_argument_that_the_file_does_not_have_is_refused(name: str, words: st
         ),
         (
             ROOT / "docs" / "examples" / "hobby_hexapod.urdf.xacro",
-            'name="rod_length" value="0.130"',
-            'name="rod_length" value="0.015"',
+            'name="rod_length" default="0.130"',
+            'name="rod_length" default="0.015"',
             r"is sqrt of -[\d.e-]+, which has no value, with rod_length = 0\.015, corner_x",
             "change one of rod_length, corner_x, corner_y",
         ),
@@ -192,10 +193,15 @@ def test_a_file_of_the_gallery_can_be_copied_elsewhere(tmp_path: Path, name: str
 
 def test_the_hexapod_of_servos_takes_eight_numbers() -> None:
     """Half as large in every length: nothing else is to be changed, no range of the platform either."""
-    text = (ROOT / "docs" / "examples" / "hobby_hexapod.urdf.xacro").read_text(encoding="utf-8")
-    for name in ("base_radius", "platform_radius", "arm_length", "rod_length"):
-        text, count = re.subn(
-            rf'(name="{name}" value=")([\d.]+)"', lambda m: f'{m.group(1)}{0.5 * float(m.group(2))!r}"', text
-        )
-        assert count == 1
-    assert load_mechanism(text).home[2, 3] == pytest.approx(0.5 * 0.12862, rel=1e-3)
+    path = ROOT / "docs" / "examples" / "hobby_hexapod.urdf.xacro"
+    lengths = ("base_radius", "platform_radius", "arm_length", "rod_length")
+    half = {one.name: str(0.5 * float(one.default)) for one in arguments_of(path) if one.name in lengths}
+    assert len(half) == len(lengths)
+    assert load_mechanism(path, half).home[2, 3] == pytest.approx(0.5 * 0.12862, rel=1e-3)
+
+
+def test_the_words_of_printers_lead_to_the_argument() -> None:
+    with pytest.raises(DescriptionError, match=r"did you mean base_radius \(m: .*delta_radius is base_radius - "):
+        load_mechanism("linear_delta", {"delta_radius": "0.16"})
+    with pytest.raises(DescriptionError, match=r"did you mean rod_length \(.*; pkm check ROBOT --args lists"):
+        load_mechanism("linear_delta", {"arm_length": "0.3"})

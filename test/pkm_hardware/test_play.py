@@ -114,9 +114,10 @@ def test_without_the_device_it_says_which_pulses(
     motion = tmp_path / "up.csv"
     motion.write_text("# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n0,0,8\n0,0,0\n")
     assert dry(hexapod_file, tmp_path / "report", str(motion)) == 0
-    found = re.findall(
-        r"limb(\d)_arm \(channel (\d)\) would be sent (\d+) to (\d+) us; at home 1500", capsys.readouterr().out
-    )
+    out = capsys.readouterr().out
+    assert "the drives would go home and" in out
+    assert "Hz of simulated time; not run in real time" in out  # nobody waits for it
+    found = re.findall(r"limb(\d)_arm \(channel (\d)\) would be sent (\d+) to (\d+) us; at home 1500", out)
     assert [(limb, channel) for limb, channel, *_ in found] == [(str(i + 1), str(i)) for i in range(6)]
     top = np.array(hexapod.home)
     top[2] += 0.008

@@ -554,7 +554,7 @@ def test_drives_that_cannot_carry_the_robot() -> None:
         (found,) = verdicts(re.sub(r'effort="80(\.0)?"', f'effort="{effort}"', text), "weight at home")
         assert found.level == level
         assert words in found.meaning
-        assert f"limb1_slider 4.05 of {float(effort):g} N" in found.meaning
+        assert f"limb1_slider, limb2_slider, limb3_slider: 4.05 of {float(effort):g} N" in found.meaning
         assert found.number == pytest.approx(4.0548 / float(effort), rel=1e-3)
         assert bool(found.remedy) is (level == "warning")
 

@@ -40,10 +40,10 @@ def test_degrees_in_a_property_that_expressions_use(tmp_path: Path) -> None:
         written(
             tmp_path,
             "hobby_hexapod",
-            ('name="base_half_angle" value="${radians(20)}"', 'name="base_half_angle" value="20"'),
+            ('name="base_half_angle" default="${radians(20)}"', 'name="base_half_angle" default="20"'),
         )
     )
-    assert verdict.about.endswith('<xacro:property name="base_half_angle">, value')
+    assert verdict.about.endswith('<xacro:arg name="base_half_angle">, default')
     assert verdict.number == 20.0
     assert "looks like degrees" in verdict.meaning
     assert "20 degrees are 0.349066" in verdict.remedy
@@ -56,8 +56,8 @@ def test_both_ends_of_a_range(tmp_path: Path) -> None:
         written(
             tmp_path,
             "hobby_hexapod",
-            ('"arm_lower" value="${-radians(60)}"', '"arm_lower" value="-60"'),
-            ('"arm_upper" value="${radians(60)}"', '"arm_upper" value="50"'),
+            ('"arm_lower" default="${-radians(60)}"', '"arm_lower" default="-60"'),
+            ('"arm_upper" default="${radians(60)}"', '"arm_upper" default="50"'),
         )
     )
     assert sorted(verdict.number for verdict in found if verdict.number is not None) == [-60.0, 50.0]
@@ -66,10 +66,10 @@ def test_both_ends_of_a_range(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_rod_in_millimetres_is_no_architecture_singularity(tmp_path: Path) -> None:
-    path = written(tmp_path, "hobby_hexapod", ('name="rod_length" value="0.130"', 'name="rod_length" value="130"'))
+    path = written(tmp_path, "hobby_hexapod", ('name="rod_length" default="0.130"', 'name="rod_length" default="130"'))
     report = examine(str(path), modes=False)
     (verdict,) = [verdict for verdict in report.verdicts if verdict.about.startswith("line ")]
-    assert '<xacro:property name="rod_length">' in verdict.about
+    assert '<xacro:arg name="rod_length">' in verdict.about
     assert "130 mm are 0.13" in verdict.remedy
     line = int(re.findall(r"line (\d+)", verdict.about)[0])
     assert 'name="rod_length"' in path.read_text().splitlines()[line - 1]
@@ -94,9 +94,9 @@ def test_lengths_all_in_millimetres(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "remedy"),
     [
-        (('name="arm_length" value="0.020"', 'name="arm_length" value="20"'), "20 mm are 0.02"),
+        (('name="arm_length" default="0.020"', 'name="arm_length" default="20"'), "20 mm are 0.02"),
         (
-            ('"platform_half_angle" value="${radians(50)}"', '"platform_half_angle" value="50"'),
+            ('"platform_half_angle" default="${radians(50)}"', '"platform_half_angle" default="50"'),
             "50 degrees are 0.872665",
         ),
     ],
@@ -104,7 +104,7 @@ def test_lengths_all_in_millimetres(tmp_path: Path) -> None:
 )
 def test_numbers_that_leave_no_root(change: tuple[str, str], remedy: str, tmp_path: Path) -> None:
     """A horn of 20 m on a rod of 13 cm, or corners that an angle of 50 rad leads astray: there is no height of home."""
-    extra = () if "mm" in remedy else (('name="rod_length" value="0.130"', 'name="rod_length" value="0.050"'),)
+    extra = () if "mm" in remedy else (('name="rod_length" default="0.130"', 'name="rod_length" default="0.050"'),)
     report = examine(str(written(tmp_path, "hobby_hexapod", change, *extra)), modes=False)
     assert "which has no value" in report.verdicts[-1].meaning
     (verdict,) = [verdict for verdict in report.verdicts if verdict.level == "warning"]
@@ -114,7 +114,7 @@ def test_numbers_that_leave_no_root(change: tuple[str, str], remedy: str, tmp_pa
 
 
 def test_a_rod_that_is_too_short_is_no_matter_of_units(tmp_path: Path) -> None:
-    path = written(tmp_path, "hobby_hexapod", ('name="rod_length" value="0.130"', 'name="rod_length" value="0.01"'))
+    path = written(tmp_path, "hobby_hexapod", ('name="rod_length" default="0.130"', 'name="rod_length" default="0.01"'))
     report = examine(str(path), modes=False)
     assert [verdict.level for verdict in report.verdicts] == ["error"]
 
@@ -147,7 +147,7 @@ def test_the_gallery_has_no_such_numbers(name: str) -> None:
 
 
 def test_a_file_without_such_numbers_is_blamed_for_nothing(tmp_path: Path) -> None:
-    path = written(tmp_path, "hobby_hexapod", ('name="gear_ratio" value="180"', 'name="gear_ratio" value="181"'))
+    path = written(tmp_path, "hobby_hexapod", ('name="gear_ratio" default="180"', 'name="gear_ratio" default="181"'))
     assert examine(str(path), modes=False).verdicts[0].level == "ok"
     # asked all the same: nothing looks wrong, and the fewest numbers that are to be turned are those that need not be
     assert len(blamed(path, None, Slip.DEGREES)) <= 1
@@ -176,9 +176,9 @@ def test_numbers_of_a_source() -> None:
 @pytest.mark.parametrize(
     ("robot", "old", "new", "number"),
     [
-        ("hobby_hexapod", '"platform_half_angle" value="${radians(50)}"', '"platform_half_angle" value="50"', 50.0),
+        ("hobby_hexapod", '"platform_half_angle" default="${radians(50)}"', '"platform_half_angle" default="50"', 50.0),
         ("hobby_hexapod", 'number="3" centre="${2 * pi / 3}" side="-1"', 'number="3" centre="120" side="-1"', 120.0),
-        ("ankle_cranks", '"crank_heading" value="${pi}"', '"crank_heading" value="180"', 180.0),
+        ("ankle_cranks", '"crank_heading" default="${pi}"', '"crank_heading" default="180"', 180.0),
     ],
 )
 def test_degrees_of_which_only_cosines_are_taken(tmp_path: Path, robot: str, old: str, new: str, number: float) -> None:

@@ -98,7 +98,7 @@ def test_drives_that_take_positions_tell_of_no_efforts() -> None:
     recording = made_up(silent=True)
     text = str(Report.of(recording))
     assert "effort" not in text
-    assert re.search(r"speed of a +peak 2.*; held back by its limits in \d+ periods", text)
+    assert re.search(r"speed of a +peak 115, .* deg/s; .*; held back by its limits in \d+ periods", text)
     with style():
         drawn = page(recording, Report.of(recording))
     words = " ".join(found.get_text() for found in drawn.findobj(Text))
