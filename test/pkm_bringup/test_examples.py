@@ -68,9 +68,9 @@ def test_the_delta_follows_from_its_numbers(numbers: dict[str, float], tmp_path:
     """Home, stops, bodies and drives by hand, from the numbers of the first blocks alone."""
     text = (EXAMPLES / "packaging_delta.urdf.xacro").read_text()
     for name, number in numbers.items():
-        text, count = re.subn(rf'(name="{name}" value=)"[^"]*"', rf'\1"{number}"', text)
+        text, count = re.subn(rf'(name="{name}" default=)"[^"]*"', rf'\1"{number}"', text)
         assert count == 1
-    given = {name: float(value) for name, value in re.findall(r'property name="(\w+)" value="([\d.e-]+)"', text)}
+    given = {name: float(value) for name, value in re.findall(r'arg name="(\w+)" default="([\d.e-]+)"', text)}
     path = tmp_path / "delta.urdf.xacro"
     path.write_text(text)
     kinematics = Dynamics(load_mechanism(path)).kinematics
@@ -98,7 +98,7 @@ def test_a_delta_whose_arms_turn_past_upright_gets_as_high_as_its_rods_let_it(tm
     """Arms of +-100 degrees: highest where the rods fold back along the arms, lowest where they continue them."""
     text = (EXAMPLES / "packaging_delta.urdf.xacro").read_text()
     for name, value in (("arm_lower", "-1.75"), ("arm_upper", "1.75")):
-        text, count = re.subn(rf'(name="{name}" value=)"[^"]*"', rf'\1"{value}"', text)
+        text, count = re.subn(rf'(name="{name}" default=)"[^"]*"', rf'\1"{value}"', text)
         assert count == 1
     path = tmp_path / "delta.urdf.xacro"
     path.write_text(text)
@@ -173,7 +173,7 @@ def test_ankle_with_cranks_by_hand() -> None:
 def test_cranks_that_point_forward(tmp_path: Path) -> None:
     """Rods in front of the ankle: the cranks turn up where those behind turn down."""
     text = (EXAMPLES / "ankle_cranks.urdf.xacro").read_text()
-    for old, new in (('"crank_heading" value="${pi}"', '"crank_heading" value="0"'), ("[-0.05, ", "[0.05, ")):
+    for old, new in (('"crank_heading" default="${pi}"', '"crank_heading" default="0"'), ("[-0.05, ", "[0.05, ")):
         assert old in text
         text = text.replace(old, new)
     path = tmp_path / "ankle.urdf.xacro"
