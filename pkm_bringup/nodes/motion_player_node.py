@@ -275,7 +275,7 @@ class MotionPlayer(Node):
         return not ill
 
     def _page_is_there(self) -> bool:
-        """Whether a person who wants to see the first motion can, or has been waited for long enough."""
+        # whether a person who wants to see the first motion can, or has been waited for long enough
         if not self._wait_for_page or self._begun or self._page in (SERVED, SEEN):
             return True
         now = time.monotonic()

@@ -59,6 +59,7 @@ class ByAddress(int):
         cls._numba_type_ = cls.kind
 
     def __new__(cls: type[Same], *arrays: NDArray[Any]) -> Same:
+        """Make one; see the class."""
         kind_of = cls.kind.dtypes
         table: list[int] = []
         kept = {}
@@ -193,6 +194,7 @@ class WithScratch(Prepared):
         self._idle: list[Any] = []  # its pop and append are atomic
 
     def __call__(self, model: Any, *others: Any) -> Any:
+        """Run the kernel."""
         try:
             data = self._idle.pop()
         except IndexError:

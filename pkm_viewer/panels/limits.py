@@ -57,7 +57,7 @@ def _distance_row(name: str, now: float, home: float | None, unit: str) -> str:
 
 
 def _clearance_row(clearance: float) -> str:
-    """A full bar is ten times what is amber."""
+    # a full bar is ten times what is amber
     colour = markup.RED if clearance < _VERY_TIGHT else markup.AMBER if clearance < _TIGHT else markup.GREEN
     return markup.bar_row("clearance", min(clearance / (10.0 * _TIGHT), 1.0), colour, f"{1e3 * clearance:.1f} mm")
 
