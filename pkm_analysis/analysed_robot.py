@@ -56,7 +56,7 @@ CACHED, GPU_CHUNK = 4096, 1 << 20  # poses whose numbers fit the processor's cac
 MARGINS = range(TYPE1, WIDTH)  # numbers that need velocities
 OPEN = -1e-9  # REACH of a pose that iteration does not reach, however close
 INDEPENDENT = 1e-6  # of unit wrenches: smaller singular values are zero
-CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses too few for a second core
+CHUNK, SLOW_CHUNK = 1 << 13, 1 << 9  # poses too few for a second core
 Result = TypeVar("Result")
 _ROBOTS: dict[str, AnalysedRobot] = {}  # received from other processes, the last few
 _MOST = 4
@@ -308,9 +308,11 @@ class AnalysedRobot:
         rows: Array,
         what: str,
         question: Callable[[], str | None] = lambda: None,
+        quick: bool = True,
     ) -> list[Result]:
-        """Results of a function for rows (n, ...) in parts, in order: of few in one call, else as one sweep."""
-        size = GPU_CHUNK if self.cupy is not None else CHUNK if self.evaluator.quick else SLOW_CHUNK
+        """Results of a function for rows (n, ...) in parts, in order; few are one call. Not `quick`: they take long."""
+        size = CHUNK if quick and self.evaluator.quick else SLOW_CHUNK
+        size = GPU_CHUNK if quick and self.cupy is not None else size
         if len(rows) <= size:
             return [function(rows)]
         function(rows[:1])  # compile once, before the threads

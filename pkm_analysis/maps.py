@@ -145,8 +145,11 @@ def quantity_map(
     counts = np.maximum(np.round(nodes * spans / spans.max()).astype(int), min(nodes, 25))
     axes = tuple(domain.grid(counts))
     points = nodes_of(axes)
-    question = membership.question and repr((membership.question, quantity.question))
-    parts = robot.in_chunks(partial(_of, membership, quantity), points, "nodes", lambda: question)
+    question, quick = (
+        membership.question and repr((membership.question, quantity.question)),
+        _quick(membership, quantity),
+    )
+    parts = robot.in_chunks(partial(_of, membership, quantity), points, "nodes", lambda: question, quick)
     columns = (np.concatenate(c).reshape(tuple(counts)) for c in zip(*parts, strict=True))
     values, inside, reach, type2, hold, regularity = columns
     if not inside.any():
@@ -161,6 +164,10 @@ def quantity_map(
     flat = values.ravel()
     least, most = ((float(flat[k]), points[k]) for k in (int(np.nanargmin(flat)), int(np.nanargmax(flat))))
     return Map(membership, quantity, axes, values, inside, loci, least, most, float(np.nanmean(flat)), notes)
+
+
+def _quick(membership: Membership, quantity: Quantity) -> bool:
+    return membership.quick and not quantity.slow
 
 
 def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Array, ...]:
@@ -369,7 +376,7 @@ def statistics(
         raise AnalysisError("sweep", "more than three coordinates vary", "give the range of each")
     membership = conditions.over(conditions.domain.within(extent(conditions, given)))
     domain, robot = membership.domain, membership.robot
-    quick = robot.evaluator.quick
+    quick = _quick(membership, quantity)
     points: Callable[[Chunk], Array]
     if seed is None:
         shape = _shape(domain, poses)

@@ -68,7 +68,7 @@ class Sweeps:
         self._within = threading.local()
         self._what, self._done, self._known, self._total = "", 0, 0, 0
         self._began = time.monotonic()
-        self.note = ""  # progress of a search that runs many sweeps
+        self._stage, self.note = "", ""  # of a search that runs many sweeps: before their words; in place of them
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process a sweep runs as part of the sender's: there it is a chunk."""
@@ -149,14 +149,18 @@ class Sweeps:
 
         return look
 
+    def begin(self, stage: str) -> None:
+        """Put words before those of sweeps that follow."""
+        self._stage = stage
+
     def in_words(self) -> str:
         """Progress of the running sweep, and the time left; empty where none runs."""
         if self.note or not self._what:
             return self.note
-        fresh, spent = self._done - self._known, time.monotonic() - self._began
+        what, fresh, spent = self._stage + self._what, self._done - self._known, time.monotonic() - self._began
         if not self._total:
-            return f"{self._what}, {self._done} chunks done" if self._done else self._what
-        words = f"{self._what}, {self._done / self._total:.0%} done"
+            return f"{what}, {self._done} chunks done" if self._done else what
+        words = f"{what}, {self._done / self._total:.0%} done"
         if not fresh:
             return words
         return f"{words}, {duration(spent * (self._total - self._done) / fresh)} left"

@@ -123,7 +123,7 @@ class Membership:
             return self._over_orientations(points)
         if not len(points):
             return np.empty(0, dtype=np.int32)
-        return np.concatenate(self.robot.in_chunks(self._codes, points, "points", lambda: self.question))
+        return np.concatenate(self.robot.in_chunks(self._codes, points, "points", lambda: self.question, self.quick))
 
     def _over_orientations(self, points: Array) -> Codes:
         found, waiting = np.zeros(len(points), dtype=np.int32), np.arange(len(points))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("x", "y", "z", "about x", "about y", "about z")
 STIFF = 1e-12  # of the largest compliance, turns at the robot's length: what does not give way
-TOGETHER = 64  # poses
+TOGETHER = 512  # poses
 SHOWN = 8  # parts in words
 UNDER_LOAD = ("loaded_compliance", "loaded_stiffness", "buckling_factor", "buckling_shares", "hanging")  # keys in JSON
 

@@ -2,9 +2,8 @@
 """The workspace on a grid, and its border: a first one on the grid, refined to a tolerance, welded for mesh files.
 
 Where the middle of a side is off the border by more than the tolerance, as far as samples show, the side is cut there
-and the new corner moved to the border; every simplex with a cut side is divided, so that the mesh stays closed. Where
-two conditions meet, a border has a crease: a side that crosses it is cut on the crease itself, which keeps creases
-sharp with few simplices.
+and the new corner moved to the border; every simplex with a cut side is divided: the mesh stays closed. A side across a
+crease, where conditions meet, is cut on the crease itself, which keeps it sharp with few simplices.
 """
 
 from __future__ import annotations
@@ -174,15 +173,17 @@ def refine(
     stops: NDArray[np.int32],
     tolerance: float,
     thorough: bool = True,
+    report: Callable[[str], object] = str,
 ) -> Refined:
     """Refine a border of corners (n, d), simplices (k, d) and codes `stops` (n,) beyond the corners to a tolerance.
 
-    Not `thorough`, where each point takes long: no search for creases, few rounds.
+    Not `thorough`, where each point takes long: no search for creases, few rounds. `report` is told of each round.
     """
     meeting = np.stack([stops, stops], axis=1)  # the conditions that meet in each corner, the same twice on a facet
     settled = np.empty(0, dtype=np.int64)  # sides that are straight enough, by key
     lost = np.empty(0, dtype=np.int64)
-    for _ in range(ROUNDS if thorough else FEW_ROUNDS):
+    rounds = ROUNDS if thorough else FEW_ROUNDS
+    for k in range(rounds):
         keys = np.unique(_keys(simplices))
         sides = _ends(keys)
         lengths = np.linalg.norm(corners[sides[:, 1]] - corners[sides[:, 0]], axis=1)
@@ -193,6 +194,7 @@ def refine(
         if len(simplices) > MOST:
             break
         normals = _normals(corners, simplices, sides)
+        report(f"border, round {k + 1} of {rounds} at most, {len(sides)} sides: ")
         put = _cuts if thorough else _on_facets
         cut = put(codes, corners, meeting, sides, normals, tolerance)
         lost = np.concatenate([lost, keys[cut.lost]])
@@ -297,11 +299,11 @@ def _on_facets(
     lengths = np.linalg.norm(ends[1] - ends[0], axis=1)
     here = codes(middles)
     within = here == INSIDE
-    near = codes(middles + tolerance * normals), codes(middles - tolerance * normals)
-    straight = ((near[0] == INSIDE) != within) | ((near[1] == INSIDE) != within)
-    far, lost = np.zeros(len(sides), dtype=bool), np.zeros(len(sides), dtype=bool)
-    stops = np.max([here, *near], axis=0).astype(np.int32)
-    waiting = np.flatnonzero(~straight)
+    far, lost, stops = np.zeros(len(sides), dtype=bool), np.zeros(len(sides), dtype=bool), here
+    waiting = np.arange(len(sides))
+    for sign in (1.0, -1.0):  # those that are straight enough wait no longer
+        others = codes(middles[waiting] + sign * tolerance * normals[waiting])
+        waiting = waiting[(others == INSIDE) == within[waiting]]
     for probe in PROBES:
         for sign in (1.0, -1.0):
             if not len(waiting):

@@ -248,7 +248,11 @@ def refined(
         return membership.codes(points / membership.domain.scale)
 
     if len(axes) > 1:
-        return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance, thorough)
+        border, report = first_border(codes, on_grid, axes, 0.5 * tolerance), membership.robot.sweeps.begin
+        try:
+            return refine(codes, *border, tolerance, thorough, report)
+        finally:
+            report("")
     (axis,), step = axes, axes[0][1] - axes[0][0]  # ends of intervals
     places = np.concatenate([[axis[0] - step], axis, [axis[-1] + step]])[:, None]
     solid = np.pad(on_grid == INSIDE, 1)
