@@ -3,7 +3,8 @@
 
 python -m bench.calibrations --runs 1000 --journal calibrations.csv
 
-The journal has a line for each calibration; the same command goes on from there after it was stopped.
+The journal has a line for each calibration; the same command goes on from there after it was stopped. With --gallery,
+machines of every robot of the gallery; those that cannot be calibrated say why.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pkm_calibration.calibration import calibrate
+from pkm_description.gallery import robot_names
+from pkm_runtime.errors import PkmError
 from test.pkm_calibration.simulated import NOISE, measured
 
 ROBOTS = ("delta", "linear_delta", "gough_stewart", "hexa", "cable_8")
@@ -68,6 +71,7 @@ def main() -> None:
     """Calibrate, robot after robot of each seed, and print the table."""
     p = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     p.add_argument("robots", nargs="*", metavar="ROBOT", default=ROBOTS)
+    p.add_argument("--gallery", action="store_true", help="every robot of the gallery")
     p.add_argument("--runs", type=int, default=1000, help="of each robot (default: 1000)")
     p.add_argument("--journal", type=Path, metavar="FILE", help="file of the calibrations that are done")
     given = p.parse_args()
@@ -76,17 +80,25 @@ def main() -> None:
         for robot, *numbers in csv.reader(given.journal.read_text(encoding="utf-8").splitlines()):
             one = Run(robot, *(int(x) for x in numbers[:4]), *(float(x) for x in numbers[4:6]))
             runs[robot, one.seed] = one
+    robots, reasons = robot_names() if given.gallery else given.robots, dict[str, str]()
     for seed in range(given.runs):
-        for robot in given.robots:
+        for robot in robots:
             if (robot, seed) not in runs:
-                runs[robot, seed] = one = calibrated(robot, seed)
+                try:
+                    runs[robot, seed] = one = calibrated(robot, seed)
+                except PkmError as error:
+                    reasons[robot] = str(error)
+                    continue
                 if given.journal:
                     with given.journal.open("a", encoding="utf-8") as file:
                         csv.writer(file, lineterminator="\n").writerow(one)
     print("| robot | calibrations | refused | true values within their 95 % intervals | kept poses | time [s] |")
     print("|---|---|---|---|---|---|")
-    for robot in given.robots:
-        print(table_row(robot, [one for (name, seed), one in runs.items() if name == robot and seed < given.runs]))
+    for robot in robots:
+        if done := [one for (name, seed), one in runs.items() if name == robot and seed < given.runs]:
+            print(table_row(robot, done))
+    for robot, reason in reasons.items():
+        print(f"{robot}: {reason}")
 
 
 if __name__ == "__main__":

@@ -34,12 +34,12 @@ DISTINCT = 1e-5  # of a column of unit length: what earlier parameters leave of 
 LOCKS = 1e-10  # of a unit displacement: what no motion closes
 FEW = 30  # states at which displacements are made to close the loops, where these know all that locks them
 SMALL = 1e-7  # dimensionless displacements by which what locks by its square is seen
-BY_SQUARE = 0.03  # gap over the robot's length per square of a dimensionless displacement: below is none
+BY_SQUARE = 5e-5  # of the largest of what locks by its square, or of one: the rest is of higher order
 SURE = 3  # random displacements that show nothing more
-OFF = 3e-4  # m, rad: with parameters that far from the drawing, loops are tried
 CLOSES, NEARLY = 1e-13, 1e-9  # of the robot's length: gaps that rounding leaves, and less than the loader allows for
 SETTLED, STEPS = 1e-6, 14  # a dimensionless step, after which the next is its square, and at most how many
 TINY = 1e-9  # of the largest singular value: what locks by its square has vanished
+PIVOTS = (0.3, 0.1, 0.01, 0.0)  # of a column of unit length: what is left of one that depends on others
 NEAR = 1e-9  # of the robot's length: joints in one point
 # Kinds, preferred first.
 ORDER = ("zero", "ratio", "length", "base mount", "platform mount", "axis tilt", "offset", "tilt")
@@ -113,10 +113,9 @@ class GeometricParameters:
         """
         if not self._redundant:
             return displacements
-        wanted, locking = self.moving(displacements, ())[0], len(self._locking)
+        wanted, locking = np.array(displacements), len(self._locking) + self._squares
         model, states, best, least = self.model.drawing(), self._few, wanted, np.inf
-        # What locks by its square joins at once; where it leads nowhere, all that locks, the least last.
-        for most, cutoff in [(locking + self._squares, TINY)] * STEPS + [(None, 1e-6)] * 3 + [(None, 0.0)]:
+        for _ in range(STEPS):
             model.displace(wanted)
             states, _ = model.closed(states)
             missing, rows = self._locks(model, model.placed(states))
@@ -126,11 +125,9 @@ class GeometricParameters:
             if size < CLOSES:
                 break
             U, sizes, Vt = np.linalg.svd(rows, full_matrices=False)
-            used = np.flatnonzero(sizes > cutoff * sizes[0])[:most]
-            # A square is zero twice as far as its tangent.
-            times = np.where((used < locking) | (most is None), 1.0, 2.0)
-            step = Vt[used].T @ (times * (U[:, used].T @ missing) / sizes[used])
-            wanted = (wanted if most else best) - step.reshape(-1, 6) * self._units
+            used = np.flatnonzero(sizes > TINY * sizes[0])[:locking]
+            step = Vt[used].T @ (U[:, used].T @ missing / sizes[used])
+            wanted = wanted - step.reshape(-1, 6) * self._units
         if least > NEARLY:
             raise self._open(least)
         return best
@@ -325,20 +322,15 @@ class GeometricParameters:
             self._few = self.states
         units = np.array([model.length if one.unit == "m" else 1.0 for one in found])
         rows = (model.null_spaces(placed) @ self.closure_by(placed, found)).reshape(-1, len(found)) * units
-        rows = np.asarray(np.linalg.qr(rows, mode="r"))
+        _, sizes, Vt = np.linalg.svd(np.linalg.qr(rows, mode="r"))
+        first = int((sizes > LOCKS * sizes[0]).sum())
         each = np.array([one.weights for one in found]) * units[:, None, None]
-        basis = np.array([column for _, column in _null_basis(rows)]).reshape(-1, len(found))
-        squares = self._by_square(np.tensordot(basis, each, axes=1)) @ np.linalg.pinv(basis).T
-        self._squares, result = 0, self._combined(found, rows, each)
-        if len(squares):
-            fewer, self._squares = self._combined(found, np.vstack([rows, squares]), each), len(squares)
-            if self._close(fewer):  # else squares are of either sign, and loops close between them
-                return fewer
-            self._squares = 0
-        return result
+        squares = self._by_square(np.tensordot(Vt[first:], each, axes=1)) @ Vt[first:]
+        self._squares = len(squares)
+        return self._combined(found, np.vstack([Vt[:first], squares]), each)
 
     def _combined(self, found: list[GeometricParameter], rows: Array, each: Array) -> list[GeometricParameter]:
-        # With displacements `each` (k, n_places, 6), across rows (m, k).
+        # With displacements `each` (k, n_places, 6), across orthonormal rows (m, k).
         result = []
         for leader, column in _null_basis(rows):
             one, others = found[leader], [k for k in np.flatnonzero(np.abs(column) > 1e-9) if k != leader]
@@ -347,20 +339,10 @@ class GeometricParameters:
             result.append(GeometricParameter(one.name, one.kind, one.unit, weights, names))
         return result
 
-    def _close(self, parameters: list[GeometricParameter]) -> bool:
-        # Whether the loops close with parameters off at random.
-        random, weights = np.random.default_rng(0), np.array([one.weights for one in parameters])
-        try:
-            for _ in range(SURE):
-                self.closing(OFF * np.tensordot(random.standard_normal(len(weights)), weights, axes=1))
-        except PkmError:
-            return False
-        return True
-
     def _by_square(self, moves: Array) -> Array:
-        # Rows (r, k) of directions across which displacements `moves` (k, n_places, 6) lock the loops by their square.
+        # Orthonormal rows (r, k) across which displacements `moves` (k, n_places, 6) lock no loops by their square.
         # What a small random displacement newly locks, once its gaps of first order are closed, is a row of the gaps'
-        # second derivative. Displacements across all such rows have none.
+        # second derivative.
         model, random = self.model.drawing(), np.random.default_rng(0)
         along = (moves / self._units).reshape(len(moves), -1)
         found, seen = np.zeros((0, len(moves))), 0
@@ -377,10 +359,10 @@ class GeometricParameters:
             more = rows @ (along.T + self._corrections(rows, rows @ along.T))
             more = np.asarray(np.linalg.qr(more - Q @ (Q.T @ more), mode="r")) / SMALL
             _, sizes, Vt = np.linalg.svd(np.vstack([found, more]), full_matrices=False)
-            seen = seen + 1 if (sizes > BY_SQUARE).sum() == len(found) else 0
-            kept = sizes > BY_SQUARE
+            kept = sizes > BY_SQUARE * max(1.0, sizes[0])
+            seen = seen + 1 if kept.sum() == len(found) else 0
             found = sizes[kept, None] * Vt[kept]
-        return found
+        return Vt[: len(found)]
 
 
 def _weighed(
@@ -388,11 +370,11 @@ def _weighed(
 ) -> Array:
     """Derivatives (*shape, k) by parameters, where `by_place` has those (*shape, 6) by a place's displacements."""
     weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
-    total = np.zeros((*shape, len(parameters)))
+    total = np.zeros((len(parameters), int(np.prod(shape))))
     for place in np.flatnonzero(weights.any(axis=(0, 2))):
         used = np.flatnonzero(weights[:, place].any(axis=1))
-        total[:, :, used] += by_place(int(place)) @ weights[used, place].T
-    return total
+        total[used] += weights[used, place] @ by_place(int(place)).reshape(-1, 6).T
+    return np.ascontiguousarray(total.T).reshape(*shape, len(parameters))
 
 
 def _tilts(joint: Joint | None, back: Array) -> Array:
@@ -429,32 +411,19 @@ def _unique(found: list[GeometricParameter]) -> list[GeometricParameter]:
 
 
 def _null_basis(rows: Array) -> list[tuple[int, Array]]:
-    """A sparse basis of the null space of a matrix (m, k): columns that depend on those to their left, vectors (k,)."""
+    """A basis of what is across orthonormal rows (m, k): columns that depend on those to their right, vectors (k,)."""
+    # Columns little of which is left by those to their right come last, or vectors would be long.
     m, k = rows.shape
-    A = rows[:, ::-1].copy()
-    scale = float(np.abs(A).max(initial=0.0)) or 1.0
-    pivots: list[int] = []
-    for column in range(k):
-        at = len(pivots)
-        if at == m:
-            break
-        best = at + int(np.argmax(np.abs(A[at:, column])))
-        if abs(A[best, column]) < LOCKS * scale:
-            A[at:, column] = 0.0
-            continue
-        A[[at, best]] = A[[best, at]]
-        A[at] /= A[at, column]
-        for row in range(m):
-            if row != at:
-                A[row] -= A[row, column] * A[at]
-        pivots.append(column)
-    result = []
-    for column in range(k):
-        if column in pivots:
-            continue
-        vector = np.zeros(k)
-        vector[column] = 1.0
-        for row, pivot in enumerate(pivots):
-            vector[pivot] = -A[row, column]
-        result.append((k - 1 - column, np.where(np.abs(vector) < 1e-9, 0.0, vector)[::-1]))
-    return result[::-1]
+    left, pivots = rows, list[int]()
+    for least in PIVOTS:
+        for column in reversed(range(k)):
+            size = float(np.linalg.norm(left[:, column]))
+            if len(pivots) < m and column not in pivots and size > least:
+                q = left[:, column] / size
+                left = left - np.outer(q, q @ left)
+                pivots.append(column)
+    leaders = np.setdiff1d(np.arange(k), pivots)
+    basis = np.zeros((len(leaders), k))
+    basis[np.arange(len(leaders)), leaders] = 1.0
+    basis[:, pivots] = -np.linalg.solve(rows[:, pivots], rows[:, leaders]).T
+    return list(zip(leaders.tolist(), np.where(np.abs(basis) < 1e-9, 0.0, basis), strict=True))

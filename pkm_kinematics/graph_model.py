@@ -350,13 +350,18 @@ class GraphModel:
     def least_steps(self, J: Array, wanted: Array, cutoff: float) -> Array:
         """Steps of least norm (n, columns, k) that change the gaps by `wanted` (n, rows, k), with derivatives J.
 
-        By singular values where equations depend on each other: the largest ones, as many as are independent as drawn.
+        Where equations depend on each other and leave motions, by as many singular values as are independent as drawn.
         """
-        if self.regular and J.shape[2] >= J.shape[1]:
-            back = np.swapaxes(J, 1, 2)
-            square = J.shape[2] == J.shape[1]
+        columns, back = J.shape[2], np.swapaxes(J, 1, 2)
+        if columns <= self.independent or self.regular:
             with suppress(np.linalg.LinAlgError):  # exactly singular
-                steps = np.linalg.solve(J, wanted) if square else back @ np.linalg.solve(J @ back, wanted)
+                if columns == J.shape[1]:
+                    steps = np.linalg.solve(J, wanted)
+                elif columns > J.shape[1]:
+                    steps = back @ np.linalg.solve(J @ back, wanted)
+                else:
+                    Q, R = np.linalg.qr(J)
+                    steps = np.linalg.solve(R, np.swapaxes(Q, 1, 2) @ wanted)
                 size = np.linalg.norm(J, axis=(1, 2)) * np.linalg.norm(steps, axis=(1, 2))
                 far = size * ROUNDING > np.linalg.norm(wanted, axis=(1, 2))
                 if far.any():
