@@ -68,6 +68,7 @@ def test_pages_hold_their_pictures(tmp_path: Path, capsys: pytest.CaptureFixture
     page = (tmp_path / "five_bar_analysis.html").read_text()
     assert page.count("data:image/png;base64,") == 3
     assert "http" not in page.replace("http-equiv", "")
+    assert "<li>actuated joints</li>" in page  # each line of what objects say of themselves is one there
     assert (
         main(["five_bar", "map", "--quantity", "joint:left_arm", "--resolution", "40", "--report", str(tmp_path)]) == 0
     )

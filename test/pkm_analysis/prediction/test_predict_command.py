@@ -50,7 +50,7 @@ def test_a_motion_is_judged_and_drives_are_chosen(tmp_path: Path, capsys: pytest
     assert "30 cycles per minute, with a rest of 0 s after each" in out
     shown = page.read_text()
     assert shown.count("data:image/png;base64,") == 2
-    for head in ("drive", "peak effort [N m]", "limit of speed [deg/s]", "moment", "gear", "why"):
+    for head in ("drive", "peak effort [N m]", "limit of speed [deg/s]", "moment [N m]", "gear", "why"):
         assert f"<th>{head}</th>" in shown
     for cells in ("<tr><td>limb1_arm</td><td>", "<td>A</td><td>1:40</td><td>fails</td><td>speed of the motor exceeded"):
         assert cells in shown
