@@ -239,7 +239,7 @@ class Robot:
         Args:
             pose: (7,) or task coordinates, base frame.
             speed: upper bound on the speed of the platform's origin, or of the tool's point [m/s].
-            nearest: go to the nearest feasible pose if the platform cannot reach this one.
+            nearest: go to the nearest pose that the platform has (of a 3-PRS); not for one out of reach.
             tool: the tool whose pose it is and whose point moves straight; empty: the platform.
             redundant: positions [rad or m] of joints beside the pose (`kinematics.redundant_names`), by name, such as
                 {"rail": 0.3}; others stay where they are, or follow the platform from there.
@@ -253,7 +253,8 @@ class Robot:
         if nearest and not self.kinematics.inverse(there, mode=self._mode_of(self.state)).ok:
             found = self.kinematics.nearest(there)
             if not found.ok:
-                raise RefusedError(f"no feasible pose near that one: {found.reason()}")
+                remedy = "give one within reach; 'pkm analyse ROBOT workspace' finds it"
+                raise RefusedError(f"no feasible pose near that one: {found.reason()}; {remedy}")
             there = np.array(found.pose)
 
         def legs(here: Array) -> list[Leg]:

@@ -154,7 +154,7 @@ def _move_options(p: argparse.ArgumentParser) -> None:
     text = "the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw, base frame [m, rad]"
     p.add_argument("pose", type=options.number, nargs="+", metavar="NUMBER", help=text)
     p.add_argument("--speed", type=options.positive, metavar="M/S", help="largest speed of the platform [m/s]")
-    text = "go to the nearest feasible pose if the platform cannot reach this one"
+    text = "go to the nearest pose that the platform has (of a 3-PRS, which tilts in moving); not for one out of reach"
     p.add_argument("--nearest", action=options.Switch, default=False, help=text)
     text = "position of a redundant joint beside the pose [rad or m], such as rail=0.3; the others stay, or follow"
     p.add_argument("--joint", action="append", type=_placed, default=[], metavar="NAME=NUMBER", help=text)
