@@ -326,3 +326,12 @@ def test_nightly_writes_the_page_of_the_zoo(
     monkeypatch.setattr(script.subprocess, "call", lambda *_, **__: 1)
     assert script.run_zoo() == 1
     assert not page.exists()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always imports from the current folder first")
+def test_files_in_the_folder_of_the_user_are_not_imported(tmp_path: Path) -> None:
+    for name in ("html", "numba"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
+    words = [sys.executable, str(ROOT / "pkm"), "check", "five_bar", "--no-modes"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, "usable, 0 warnings" in done.stdout) == (0, True), done.stderr
