@@ -244,10 +244,6 @@ class Transmission(Describable):
         from home or `q` (n,), and returns a `Status` as a number and the margin to a fold. NOT_CONNECTED: it is too far
         from the one before, and the next call goes on from that. With any status but CONVERGED, NaN is written.
         """
-        if len(self.actuators) < len(self.joints):
-            raise LinkageError(
-                f"{len(self.actuators)} motors cannot produce arbitrary efforts at {len(self.joints)} joints"
-            )
         start = None if q is None else self.at(q).linkage.q[0]
         return lean_outputs(self.linkage, self.actuators, start)
 

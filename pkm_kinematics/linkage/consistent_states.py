@@ -55,8 +55,9 @@ class LinkageStates:
         self._library = np if cupy is None else cupy
         self._empty: Callable[..., Any] = empty_columns if cupy is None else lambda *shape: cupy.empty(shape)
         n, dependent = len(linkage.inputs), self.system.dependent
-        self._slides = [k for k, name in enumerate(dependent) if self.system.slides(name)]
-        self._turns = [k for k, name in enumerate(dependent) if not self.system.slides(name)]
+        self._straight = [k for k, name in enumerate(dependent) if self.system.straight(name)]
+        self._turns = [k for k, name in enumerate(dependent) if not self.system.straight(name)]
+        self._units = self._library.asarray([[self.system.unit(dependent[k])] for k in self._straight])
         degrees = range(4 if n <= CUBIC else 3)
         terms = [some for k in degrees for some in combinations_with_replacement(range(n), k)]
         self._terms = np.array([[*some, *[-1] * (3 - len(some))] for some in terms])  # which inputs each multiplies
@@ -94,7 +95,7 @@ class LinkageStates:
         return fitted
 
     def _values(self, u: Any) -> Any:
-        """Of each term, at inputs scaled to -1 to 1 (n, rows)."""
+        # of each term, at inputs scaled to -1 to 1 (n, rows)
         ones = self._library.ones((1, u.shape[1]))
         return self._library.concatenate([u, ones])[self._terms].prod(axis=1)
 
@@ -128,7 +129,8 @@ class LinkageStates:
         """What `solve_from` starts at, from positions of the dependent joints (dependent, rows)."""
         way = 0.5 * (joints - self._home)
         way[self._turns] = self._library.tan(way[self._turns])
-        way[self._slides] *= 2.0 / self.system.length
+        if self._straight:
+            way[self._straight] *= 2.0 / self._units
         return way
 
     def solve_from(self, way: Any, q: Any, v: Any, a: Any, *, to_folds: bool = True) -> tuple[Any, Any]:

@@ -54,7 +54,7 @@ class Linkage:
         self.names = (*self.system.inputs, *self.system.dependent)
         self.home = np.array([self.system.home[name] for name in self.names])
         self._start = state_at(self.system, self.system.home)
-        self._units = np.array([self.system.length if self.system.slides(n) else 1.0 for n in self.inputs])
+        self._units = np.array([self.system.unit(n) for n in self.inputs])
 
     @cached_property
     def folded(self) -> bool:
@@ -121,10 +121,12 @@ class Linkage:
         m, n = len(self.inputs), len(q)
         upper = np.empty((m * (m + 1) // 2 + 1, -(-n // LANES) * LANES))
         padded = np.resize(q, (upper.shape[1], q.shape[1])).T
-        turning = np.array([not self.system.slides(name) for name in self.system.dependent])
+        dependent = self.system.dependent
+        turning = np.array([not self.system.straight(name) for name in dependent])[:, None]
+        units = np.array([self.system.unit(name) for name in dependent])[:, None]
         states = np.empty((2 * len(turning), upper.shape[1]))
-        states[::2] = np.where(turning[:, None], np.cos(padded[m:]), padded[m:] / self.system.length)
-        states[1::2] = np.where(turning[:, None], np.sin(padded[m:]), 0.0)
+        states[::2] = np.where(turning, np.cos(padded[m:]), padded[m:] / units)
+        states[1::2] = np.where(turning, np.sin(padded[m:]), 0.0)
         columns = np.concatenate([padded[:m], states])
         code(np.ascontiguousarray(columns[list(code.inputs)]), upper)
         M = np.empty((n, m, m))
@@ -155,7 +157,7 @@ class Linkage:
     def _creep(
         self, start: Array, state: Array, span: Array, pieces: NDArray[np.int64]
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """As `_walk`, by steps that are halved where one is lost, and doubled up to a piece where one is not."""
+        # as `_walk`, by steps that are halved where one is lost, and doubled up to a piece where one is not
         m, n = len(self.inputs), span.shape[1]
         states, done, step = np.repeat(state[:, None], n, axis=1), np.zeros(n), 1.0 / pieces
         for _ in range(ROUNDS * (int(pieces.max()) + 1)):

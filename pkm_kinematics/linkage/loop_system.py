@@ -310,6 +310,16 @@ class LoopSystem:
         """Whether a coordinate is a length."""
         return self.freedoms[name].slides
 
+    def straight(self, name: str) -> bool:
+        """Whether a coordinate is kept as its position: a length, or an angle in couplings alone, which may turn on."""
+        return self.slides(name) or name not in self._in_loops
+
+    @cached_property
+    def _in_loops(self) -> set[str]:
+        at = self.numbers_at(self.home)
+        loops = [k for k, one in enumerate(self.ties) if not isinstance(one, Coupling)]
+        return {name for k in loops for row in self.rows_of(k, at, self.home.__getitem__) for name in row.rates}
+
     def numbers_at(self, positions: Mapping[str, float]) -> Position:
         """Plain numbers at positions [m, rad] by name."""
 
@@ -332,17 +342,18 @@ class LoopSystem:
         """The equations of a loop, or that of a coupling, which takes positions [m, rad] of joints."""
         one = self.ties[k]
         if isinstance(one, Coupling):
-            return [Row(*one.at(angle, self._unit))]
+            return [Row(*one.at(angle, self.unit))]
         return loop_rows(self.model, one, position)
 
     @cached_property
     def _moves(self) -> NDArray[np.bool_]:
         """Which joints (m, dependent joints) move an equation, also where loops are open, as on Newton's way."""
         steps = OPEN * np.sin(1.0 + np.arange(len(self.near)))
-        opened = {name: x + step * self._unit(name) for (name, x), step in zip(self.near.items(), steps, strict=True)}
+        opened = {name: x + step * self.unit(name) for (name, x), step in zip(self.near.items(), steps, strict=True)}
         return np.asarray((np.abs(self.jacobian(self.near)[1]) + np.abs(self.jacobian(opened)[1])) > STRUCTURAL)
 
-    def _unit(self, name: str) -> float:
+    def unit(self, name: str) -> float:
+        """What a dimensionless step of a coordinate is [m, rad]."""
         return self.length if name in self.freedoms and self.slides(name) else 1.0
 
     @cached_property

@@ -20,6 +20,7 @@ from pkm_description.mechanism import Array, Coupling, Inertial, Loop
 from pkm_kinematics.kernels.regularity import factorise, least_norm, nearest, orientation
 from pkm_kinematics.linkage.loop_system import (
     Block,
+    LinkageError,
     LoopSystem,
     PlacedSide,
     Row,
@@ -50,8 +51,11 @@ def _kernel(kernel: Any) -> Any:
 
 def state_at(system: LoopSystem, positions: Mapping[str, float], names: Sequence[str] | None = None) -> Array:
     """Where the dependent joints, or some, are (2 each), as code takes it, at positions [m, rad] by name."""
-    at = system.numbers_at(positions)
-    return np.array([at(name, 1.0, 0.0) for name in (system.dependent if names is None else names)]).ravel()
+    at, names = system.numbers_at(positions), system.dependent if names is None else names
+    pairs = [
+        (positions[name] / system.unit(name), 0.0) if system.straight(name) else at(name, 1.0, 0.0) for name in names
+    ]
+    return np.array(pairs).ravel()
 
 
 class Recorder:
@@ -59,6 +63,7 @@ class Recorder:
 
     def __init__(self, system: LoopSystem, extra: Array | None = None, names: Sequence[str] | None = None) -> None:
         self.system, self.tape, n = system, Tape(), len(system.inputs)
+        self.unit = system.unit
         names = system.dependent if names is None else names
         example = np.concatenate([[system.near[name] for name in system.inputs], state_at(system, system.near, names)])
         values = np.concatenate([example, np.zeros(0) if extra is None else extra])
@@ -89,8 +94,8 @@ class Recorder:
         c, s = self.state[name]
         if system.slides(name):
             return factor * c + offset / system.length, 0.0
-        if abs(factor) != 1.0:
-            angle = factor * call("atan2", s, c) + offset
+        if system.straight(name) or abs(factor) != 1.0:
+            angle = factor * (c if system.straight(name) else call("atan2", s, c)) + offset
             return call("cos", angle), call("sin", angle)
         s, a, b = factor * s, float(np.cos(offset)), float(np.sin(offset))
         return (c, s) if offset == 0.0 else (c * a - s * b, s * a + c * b)
@@ -122,7 +127,7 @@ class Recorder:
     def _move(self, name: str, x: Number) -> None:
         """Add a correction: an angle as 2 atan(x / 2), which needs no trigonometric function."""
         c, s = self.state[name]
-        if self.system.slides(name):
+        if self.system.straight(name):
             self.state[name] = c + x, s
             return
         square = 0.25 * (x * x)
@@ -132,21 +137,17 @@ class Recorder:
         self.state[name] = (near * c - x * s) * scale, (near * s + x * c) * scale
 
     def angle(self, name: str) -> Number:
-        """Position [m, rad] of a joint, angles within pi of home."""
+        """Position [m, rad] of a joint, angles of loops within pi of home."""
         if name in self.q:
             return self.q[name]
         if name not in self.state:
             return self.system.home[name]
         c, s = self.state[name]
-        if self.system.slides(name):
-            return c * self.system.length
+        if self.system.straight(name):
+            return c * self.unit(name)
         home = self.system.home[name]
         a, b = float(np.cos(home)), float(np.sin(home))
         return home + call("atan2", s * a - c * b, c * a + s * b)
-
-    def unit(self, name: str) -> float:
-        """What a dimensionless step of a coordinate is [m, rad]."""
-        return self.system.length if self.system.slides(name) else 1.0
 
     def rates(self, blocks: Sequence[Block] | None = None) -> Table:
         """Dimensionless rates (n,) of joints of some blocks, or all, per one of each input; notes margins and gaps."""
@@ -191,11 +192,10 @@ class Recorder:
         seeds: dict[int, Number] = {}
         for name, q in self.q.items():
             seeds[q.number] = v[name] * self.unit(name)
-        for name, (c, s) in (*self.state.items(), *self.turned.items()):
-            if self.system.slides(name):
-                seeds[c.number] = v[name]
-            else:
-                seeds[c.number], seeds[s.number] = -(s * v[name]), c * v[name]
+        seeds |= {c.number: v[name] for name, (c, _) in self.state.items() if self.system.straight(name)}
+        turning = [(name, pair) for name, pair in self.state.items() if not self.system.straight(name)]
+        for name, (c, s) in (*turning, *self.turned.items()):
+            seeds[c.number], seeds[s.number] = -(s * v[name]), c * v[name]
         for loop in self.system.ties:
             for side in () if isinstance(loop, Coupling) else self._sides(loop):
                 for numbers, rates in moving(*side, v)[1]:
@@ -301,8 +301,8 @@ def record_motion(system: LoopSystem) -> Recording:
             r.turned[name] = cosine_and_sine(q)
     for name, start in zip(system.dependent, r.extra[2 * n :], strict=True):
         home = system.home[name]
-        if system.slides(name):
-            r.state[name] = start + home / system.length, 0.0
+        if system.straight(name):
+            r.state[name] = start + home / system.unit(name), 0.0
             continue
         square = start * start
         cosine, sine = (1.0 - square) / (1.0 + square), (start + start) / (1.0 + square)
@@ -348,6 +348,9 @@ def record_lean(system: LoopSystem, outputs: Sequence[str]) -> tuple[Recording, 
     States (2 each), rates, the last correction or gap, the least margin; positions of `outputs`; their efforts, which
     make those at the inputs. And the names of the dependent joints, those alone on which the outputs depend.
     """
+    if len(outputs) < len(system.inputs):
+        problem = "cannot produce arbitrary efforts at"
+        raise LinkageError(f"{len(outputs)} motor(s) {problem} {len(system.inputs)} joints: {', '.join(system.inputs)}")
     blocks = system.blocks_for(outputs)
     names = tuple(name for block in blocks for name in block.joints)
     n, m = len(system.inputs), len(outputs)

@@ -14,7 +14,7 @@ from pkm_description.formats.convert import WRITERS
 from pkm_description.load import load_model
 from pkm_description.tree_model import TreeModel
 from pkm_dynamics.transmission.transmission import Transmission
-from pkm_kinematics.linkage.consistent_states import consistent_states
+from pkm_kinematics.linkage.consistent_states import closed_states, consistent_states
 from pkm_kinematics.status import Status
 
 MASS = '<inertial pos="0 0 -0.1" mass="1" diaginertia="0.02 0.02 0.01"/>'
@@ -153,3 +153,32 @@ def test_a_gear_is_felt_with_its_inertia_and_friction() -> None:
     friction = t.friction([0.4])
     np.testing.assert_allclose(friction.viscous, [[9.0 * 0.5]], rtol=1e-12)
     np.testing.assert_allclose(friction.coulomb, [3.0 * 0.7], rtol=1e-12)
+
+
+def test_motors_of_a_differential_turn_on() -> None:
+    """Geared down by 20, they make several turns where the joints make a part of one."""
+    mujoco = pytest.importorskip("mujoco")
+    text = HIP.replace('coef="0.5"', 'coef="0.025"').replace('coef="-0.5"', 'coef="-0.025"')
+    hip, model = load_model(text), mujoco.MjModel.from_xml_string(text)
+    t = Transmission(hip, ["roll", "pitch"])
+    q = np.array([0.5, 0.9])
+    motors = [-20.0 * (q[0] + q[1]), -20.0 * (q[0] - q[1])]  # -1.4 and 0.4 of roll and pitch, times 20
+    np.testing.assert_allclose(t.to_actuators(q), motors, rtol=1e-12)
+    np.testing.assert_allclose(t.to_joints(t.to_actuators(q)), q, rtol=1e-12)
+    np.testing.assert_allclose(t.armature(q, linkage=False), 2.0 * 400.0 * 0.01 * np.eye(2), atol=1e-12)
+    call, given, found, efforts = t.lean(), np.zeros(2), np.zeros(2), np.zeros(2)
+    for share in np.linspace(0.0, 1.0, 40):
+        given[:] = share * q
+        assert call(given, np.ones(2), found, efforts)[0] == Status.CONVERGED
+    np.testing.assert_allclose(found, motors, rtol=1e-12)
+    states = consistent_states(hip, 50)
+    assert np.abs(states.position[:, states.names.index("left")]).max() > 10.0
+    closed = closed_states(hip, states.position + 0.1, states.velocity, states.acceleration)
+    for some in (states, closed):
+        for row in some.position:
+            data = mujoco.MjData(model)
+            for name, x in zip(some.names, row, strict=True):
+                data.qpos[model.joint(name).qposadr[0]] = x
+            mujoco.mj_forward(model, data)
+            equal = data.efc_type[: data.nefc] == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+            np.testing.assert_allclose(data.efc_pos[: data.nefc][equal], 0.0, atol=1e-12)
