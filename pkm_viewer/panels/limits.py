@@ -63,7 +63,7 @@ def _clearance_row(clearance: float) -> str:
 
 
 def _nearest_row(name: str, share: float) -> str:
-    """What is left of half the joint's range, passive joints included."""
+    # what is left of half the range, passive joints included
     colour = markup.RED if share < 2.0 * _VERY_END else markup.AMBER if share < 2.0 * _END else markup.GREEN
     return markup.bar_row(name, share, colour, f"{100 * share:.0f} % left")
 
