@@ -113,7 +113,7 @@ class GeometricParameters:
         """
         if not self._redundant:
             return displacements
-        wanted, locking = np.array(displacements), len(self._locking) + self._squares
+        wanted, locking = self.moving(displacements, ())[0], len(self._locking) + self._squares
         model, states, best, least = self.model.drawing(), self._few, wanted, np.inf
         for _ in range(STEPS):
             model.displace(wanted)
