@@ -354,8 +354,8 @@ def _belongs(block: dict[str, Any], limb: dict[str, Any]) -> bool:
 
 
 def as_text(report: Report, everything: bool = True) -> str:
-    """The report for a person: what is wrong comes first. Not `everything`: some 20 lines, where it is usable."""
-    everything = everything or not report.usable or bool(report.clusters)
+    """The report for a person: what is wrong comes first. Not `everything`: some 20 lines."""
+    everything = everything or bool(report.clusters)
     warnings = [verdict for verdict in report.verdicts if verdict.level == "warning"]
     lines = [f"{report.source}: {'usable' if report.usable else 'NOT usable'}, {counted(len(warnings), 'warning')}"]
     lines += [line for verdict in warnings for line in _verdict_text(verdict)]
@@ -366,6 +366,8 @@ def as_text(report: Report, everything: bool = True) -> str:
 
 
 def _in_short(report: Report) -> list[str]:
+    if not report.usable:
+        return ["--all shows the graph, as far as it was read"] if report.tree else []
     lines = [_robot_text(report), *_mobility_text(report)[::2], *_home_text(report)]
     lines += alike({a["joint"]: _actuator_text(a) for a in report.actuators})
     if report.modes:
