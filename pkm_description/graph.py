@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pkm_description.description_error import DescriptionError, or_near
-from pkm_description.mechanism import Joint, JointType, Link, Loop, LoopType, frozen
+from pkm_description.mechanism import Joint, JointType, Link, Loop, LoopType, Mimic, frozen
 from pkm_description.rotations import inverse_transform
 
 
@@ -19,7 +19,7 @@ def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str)
     """
     names = [link.name for link in links]
     _check_joint_links(joints, names)
-    _check_mimics(joints)
+    joints = _following(joints)
     parent = {joint.child: joint for joint in joints}
     roots = [name for name in names if name not in parent]
     if not roots:
@@ -76,20 +76,28 @@ def _check_joint_links(joints: Sequence[Joint], names: Sequence[str]) -> None:
         carried[joint.child] = joint.name
 
 
-def _check_mimics(joints: Sequence[Joint]) -> None:
+def _following(joints: Sequence[Joint]) -> list[Joint]:
+    """The joints, each that mimics one led by an independent joint: gears one after the other are one ratio."""
     named = {joint.name: joint for joint in joints}
+    result = []
     for joint in joints:
-        if joint.mimic is None:
-            continue
-        label = f'<joint name="{joint.name}"> <mimic>'
-        leader = named.get(joint.mimic.joint)
-        if leader is None:
-            raise DescriptionError(label, f"unknown joint {joint.mimic.joint!r}", "name an existing <joint>")
-        if leader.mimic is not None or leader is joint:
-            raise DescriptionError(label, f"{leader.name!r} itself mimics a joint", "name an independent joint")
-        if joint.type.dof != 1 or leader.type.dof != 1:
-            problem = f"{joint.name!r} and {leader.name!r} must both have one degree of freedom"
-            raise DescriptionError(label, problem, "use joints with one degree of freedom")
+        mimic, seen, label = joint.mimic, {joint.name}, f'<joint name="{joint.name}"> <mimic>'
+        while mimic is not None:
+            leader = named.get(mimic.joint)
+            if leader is None:
+                raise DescriptionError(label, f"unknown joint {mimic.joint!r}", "name an existing <joint>")
+            if leader.name in seen:
+                raise DescriptionError(label, f"{leader.name!r} itself mimics a joint", "name an independent joint")
+            if joint.type.dof != 1 or leader.type.dof != 1:
+                problem = f"{joint.name!r} and {leader.name!r} must both have one degree of freedom"
+                raise DescriptionError(label, problem, "use joints with one degree of freedom")
+            joint, before = replace(joint, mimic=mimic), leader.mimic
+            seen.add(leader.name)
+            mimic = before and Mimic(
+                before.joint, mimic.multiplier * before.multiplier, mimic.multiplier * before.offset + mimic.offset
+            )
+        result.append(joint)
+    return result
 
 
 def _rooted_at_base(joints: Sequence[Joint], parent: dict[str, Joint], base_link: str) -> list[Joint]:

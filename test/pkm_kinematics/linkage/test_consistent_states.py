@@ -171,6 +171,7 @@ def test_geared_joints_follow_as_mujoco_says() -> None:
         "arm": "0.2 0 0.05",
         "wheel": "0 1 0",
         "pulley": "0 2 0",
+        "thumb": "0 4 0",
         "hand": "0 3 0",
     }
     at = {
@@ -179,17 +180,18 @@ def test_geared_joints_follow_as_mujoco_says() -> None:
     }
     text = (
         f'<mujoco><compiler angle="radian"/><worldbody>{at["crank"]}{at["rod"]}</body></body>'
-        + "".join(f"{at[name]}</body>" for name in ("arm", "wheel", "pulley", "hand"))
+        + "".join(f"{at[name]}</body>" for name in ("arm", "wheel", "pulley", "hand", "thumb"))
         + '</worldbody><equality><connect body1="rod" body2="arm" anchor="0.2 0 0"/>'
         + '<joint joint1="wheel" joint2="crank" polycoef="0.05 -0.7 0 0 0"/>'
-        + '<joint joint1="hand" joint2="pulley" polycoef="0.1 2 0 0 0"/></equality>'
+        + '<joint joint1="hand" joint2="pulley" polycoef="0.1 2 0 0 0"/>'
+        '<joint joint1="thumb" joint2="hand" polycoef="-0.1 -0.5 0 0 0"/></equality>'
         + '<actuator><motor joint="crank"/><motor joint="pulley"/></actuator></mujoco>'
     )
     tree, model = load_model(text), mujoco.MjModel.from_xml_string(text)
     drawn = consistent_states(tree, 40)
     names = [model.joint(k).name for k in range(model.njnt)]
     order = [drawn.names.index(name) for name in names]
-    ahead = [name in ("wheel", "hand") for name in drawn.names]
+    ahead = [name in ("wheel", "hand", "thumb") for name in drawn.names]
     off = closed_states(
         tree, *(one + 0.01 * np.array(ahead) for one in (drawn.position, drawn.velocity, drawn.acceleration))
     )
@@ -202,7 +204,7 @@ def test_geared_joints_follow_as_mujoco_says() -> None:
             mujoco.mj_forward(model, data)
             equality = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
             J = data.efc_J.reshape(-1, model.nv)[equality]
-            assert equality.sum() == 5
+            assert equality.sum() == 6
             assert np.abs(data.efc_pos[equality]).max() < 1e-12
             assert np.abs(J @ v).max() < 1e-10
             assert np.abs(J[3:] @ a).max() < 1e-10  # of the gears, whose derivatives are constant
