@@ -145,10 +145,8 @@ def quantity_map(
     counts = np.maximum(np.round(nodes * spans / spans.max()).astype(int), min(nodes, 25))
     axes = tuple(domain.grid(counts))
     points = nodes_of(axes)
-    question, quick = (
-        membership.question and repr((membership.question, quantity.question)),
-        _quick(membership, quantity),
-    )
+    question = membership.question and repr((membership.question, quantity.question))
+    quick = _quick(membership, quantity)
     parts = robot.in_chunks(partial(_of, membership, quantity), points, "nodes", lambda: question, quick)
     columns = (np.concatenate(c).reshape(tuple(counts)) for c in zip(*parts, strict=True))
     values, inside, reach, type2, hold, regularity = columns
