@@ -19,6 +19,7 @@ from pkm_control.operator_interface import DAMPING, LAWS, NATURAL_FREQUENCY
 from pkm_description.command_options import ROBOT, XACRO_ARGS
 from pkm_description.command_options import add_robot as add_robot
 from pkm_hardware.machine_kinds import KINDS, SIMULATED
+from pkm_runtime.describable import SCALES, number_and_unit
 from pkm_runtime.scheduling import PRIORITY
 
 SWITCH = ("true", "false")
@@ -132,9 +133,7 @@ def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentPa
 
 
 def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:
-    """Names of the options that a command line sets, whatever their defaults. The parser `fresh` cannot be used
-    afterwards; it took `arguments` already, by default those of the process.
-    """
+    """Names of the options that a command line sets, whatever their defaults; the parser `fresh` is used up."""
     for action in fresh._actions:
         action.default = argparse.SUPPRESS
     return set(vars(fresh.parse_args(arguments)))
@@ -162,13 +161,19 @@ def add(group: argparse._ActionsContainer, name: str, **changed: Any) -> None:
 # Numbers
 
 
-def within(lowest: float, highest: float, words: str, kind: type[float] | type[int] = float) -> Callable[[str], Any]:
-    """A parser of numbers from `lowest` to `highest`; its `ArgumentTypeError` says in `words` what it takes."""
+def within(
+    lowest: float, highest: float, words: str, kind: type[float] | type[int] = float, units: Sequence[str] = ()
+) -> Callable[[str], Any]:
+    """A parser of numbers from `lowest` to `highest`, with `units` in SI those of them; errors say in `words` what."""
+    scales = {name: scale for unit in units for name, scale in SCALES[unit].items()}
 
     def parse(text: str) -> float | int:
-        value = kind(text)
+        value, unit = number_and_unit(text) if scales else (kind(text), "")
+        if unit and unit not in scales:
+            raise argparse.ArgumentTypeError(f"{text.strip()} has none of its units: {', '.join(scales)}")
+        value *= scales.get(unit, 1)
         if not lowest <= value <= highest:  # true of NaN
-            raise argparse.ArgumentTypeError(f"{text} is not {words}")
+            raise argparse.ArgumentTypeError(f"{text.strip()} is not {words}")
         return value
 
     parse.__name__ = "integer" if kind is int else "number"  # which argparse calls a text that is none
@@ -177,7 +182,21 @@ def within(lowest: float, highest: float, words: str, kind: type[float] | type[i
 
 _LARGEST, _SMALLEST = sys.float_info.max, math.ulp(0.0)
 number = within(-_LARGEST, _LARGEST, "a finite number")
+length, velocity, turn_rate = (
+    within(-_LARGEST, _LARGEST, "a finite number", units=(unit,)) for unit in ("m", "m/s", "rad/s")
+)
+speed = within(_SMALLEST, _LARGEST, "a finite number greater than zero", units=("m/s",))
 positive = within(_SMALLEST, _LARGEST, "a finite number greater than zero")
 not_negative = within(0.0, _LARGEST, "a finite number, zero or greater")
 share = within(0.0, 0.9, "between 0 and 0.9")
 count = within(1, 1_000_000, "an integer from 1 to 1000000", int)
+
+
+def coordinate(text: str) -> tuple[float, str]:
+    """A number in SI units, and "m" or "rad" where its text ends in a unit of them, else an empty text."""
+    unit = number_and_unit(text)[1]
+    si = next((one for one in ("m", "rad") if unit in SCALES[one]), "")
+    return within(-_LARGEST, _LARGEST, "a finite number", units=(si or "m",))(text), si
+
+
+coordinate.__name__ = "number"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _UNASKED = "nothing was asked of the robot, which goes on with what it does"
 _REST, _LOOK = 2.0, 0.02  # s: within which what was cancelled comes to rest, and between two looks whether it has
+_POSE = [*((name, "m") for name in "xyz"), *((name, "") for name in ("qx", "qy", "qz", "qw"))]
 TIMEOUT = "longest wait for the running robot [s]"
 
 
@@ -143,17 +144,17 @@ def in_words(result: Result) -> str:
     return f"done; at most {position:.3f} mm and {rotation:.3f} mrad from its reference"
 
 
-def _placed(text: str) -> tuple[str, float]:
+def _placed(text: str) -> tuple[str, tuple[float, str]]:
     name, equal, value = text.rpartition("=")
     if not (name and equal):
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=NUMBER, such as rail=0.3")
-    return name, options.number(value)
+    return name, options.coordinate(value)
 
 
 def _move_options(p: argparse.ArgumentParser) -> None:
-    text = "the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw, base frame [m, rad]"
-    p.add_argument("pose", type=options.number, nargs="+", metavar="NUMBER", help=text)
-    p.add_argument("--speed", type=options.positive, metavar="M/S", help="largest speed of the platform [m/s]")
+    text = "the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw, base frame [m, rad] or as 20mm 5deg"
+    p.add_argument("pose", type=options.coordinate, nargs="+", metavar="NUMBER", help=text)
+    p.add_argument("--speed", type=options.speed, metavar="M/S", help="largest speed of the platform [m/s]")
     text = "go to the nearest pose that the platform has (of a 3-PRS, which tilts in moving); not for one out of reach"
     p.add_argument("--nearest", action=options.Switch, default=False, help=text)
     text = "position of a redundant joint beside the pose [rad or m], such as rail=0.3; the others stay, or follow"
@@ -167,12 +168,18 @@ def _move(robot: Robot, given: argparse.Namespace) -> str:
     from pkm_kinematics.batch import ShapeError  # which loads NumPy
 
     speed = math.inf if given.speed is None else given.speed
+    names, joints = robot.kinematics.task.names, robot.kinematics.mechanism.joint_named
+    kinds = [(name, joints[name].unit) for name in names]
+    numbers = [*zip(kinds if len(given.pose) == len(kinds) else _POSE, given.pose, strict=False)]
+    numbers += [((name, joints[name].unit), value) for name, value in given.joint if name in joints]
+    for (name, kind), (_, unit) in numbers:
+        if unit not in ("", kind):
+            raise RefusedError(f"{name} is in {kind or 'no unit'}, not in a unit of {unit}")
+    pose, beside = [value for value, _ in given.pose], {name: value for name, (value, _) in given.joint}
     try:
-        task = robot.move_to(given.pose, speed, nearest=given.nearest, tool=given.tool, redundant=dict(given.joint))
+        task = robot.move_to(pose, speed, nearest=given.nearest, tool=given.tool, redundant=beside)
     except ShapeError:
-        names = robot.kinematics.task.names
-        joints = (robot.kinematics.mechanism.joint_named[name] for name in names)
-        listed = ", ".join(f"{joint.name} [{joint.unit}]" for joint in joints)
+        listed = ", ".join(f"{name} [{unit}]" for name, unit in kinds)
         own = f"{len(names)} numbers, {listed}, or " if names else ""
         raise RefusedError(f"give {own}7 numbers, x y z [m] qx qy qz qw, not {len(given.pose)}") from None
     return in_words(task.result())
@@ -185,7 +192,7 @@ def _follow_options(p: argparse.ArgumentParser) -> None:
     belt = p.add_argument_group("conveyor")
     belt.add_argument("--on", default="", metavar="NAME", help="the conveyor that carries the object")
     at = "travel of the belt when the object was at the conveyor's origin [m]; now without"
-    belt.add_argument("--at", type=options.number, metavar="M", help=at)
+    belt.add_argument("--at", type=options.length, metavar="M", help=at)
     options.add(belt, "conveyor_file")
 
 
@@ -194,10 +201,10 @@ def _follow(robot: Robot, given: argparse.Namespace) -> str:
 
 
 def _jog_options(p: argparse.ArgumentParser) -> None:
-    three: dict[str, Any] = {"type": options.number, "nargs": 3}
-    p.add_argument("linear", **three, metavar="M/S", help="velocity of its origin along x, y and z [m/s]")
-    text = "angular velocity about x, y and z [rad/s]"
-    p.add_argument("--angular", **three, default=(0.0, 0.0, 0.0), metavar="RAD/S", help=text)
+    text = "velocity of its origin along x, y and z [m/s], or such as 20mm/s"
+    p.add_argument("linear", type=options.velocity, nargs=3, metavar="M/S", help=text)
+    text = "angular velocity about x, y and z [rad/s], or such as 5deg/s"
+    p.add_argument("--angular", type=options.turn_rate, nargs=3, default=(0.0, 0.0, 0.0), metavar="RAD/S", help=text)
     text = "duration with the acceleration, to which the deceleration adds [s]"
     p.add_argument("--seconds", type=options.positive, default=1.0, metavar="S", help=text)
 

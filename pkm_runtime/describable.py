@@ -4,11 +4,27 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
 
 SHOWN = 16  # entries of one kind that a line lists before it says how many more there are
 ROUNDING = 1e-12  # SI units: what is shown as zero
+DEGREE = math.pi / 180.0
+SCALES = {  # of an SI unit: units, and what each is of it
+    "m": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6},
+    "rad": {"rad": 1.0, "deg": DEGREE, "mrad": 1e-3},
+    "N": {"N": 1.0, "kN": 1e3, "mN": 1e-3},
+    "N m": {"N m": 1.0, "Nm": 1.0, "kN m": 1e3, "kNm": 1e3, "mN m": 1e-3, "mNm": 1e-3},
+    "m/s": {"m/s": 1.0, "mm/s": 1e-3},
+    "rad/s": {"rad/s": 1.0, "deg/s": DEGREE, "rpm": math.pi / 30.0, "1/min": math.pi / 30.0},
+    "kg m^2": {"kg m^2": 1.0, "kgm2": 1.0, "kg cm^2": 1e-4, "g cm^2": 1e-7},
+    "Hz": {"Hz": 1.0, "kHz": 1e3},
+    "N/m": {"N/m": 1.0, "N/mm": 1e3, "kN/m": 1e3, "N/um": 1e6, "kN/mm": 1e6},
+    "N m/rad": {"N m/rad": 1.0, "Nm/rad": 1.0, "kN m/rad": 1e3, "kNm/rad": 1e3, "N m/mrad": 1e3, "Nm/mrad": 1e3},
+    "1": {"1": 1.0, "": 1.0, "%": 0.01},
+}
+_NUMBER = re.compile(r"(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(?P<unit>.*)")
 
 
 class MovedMethod:  # a `__getattr__` for every name would make every existing attribute slower to read
@@ -69,6 +85,12 @@ class Describable:
                 name.startswith("_") or name in self._internal or isinstance(getattr(kind, name, None), MovedMethod)
             )
         )
+
+
+def number_and_unit(text: str) -> tuple[float, str]:
+    """A number and its unit, empty without, from a text such as "0.01 deg"; `ValueError` where there is none."""
+    form = _NUMBER.fullmatch(text.strip())
+    return float(form["number"] if form else ""), form["unit"] if form else ""
 
 
 def number(value: float) -> str:

@@ -10,7 +10,7 @@ from math import floor, inf, log10, pi
 from typing import NamedTuple
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_runtime.describable import measure
+from pkm_runtime.describable import DEGREE, SCALES, measure, number_and_unit
 
 CLEARANCE, JOINT = "clearance", "joint:"
 STIFFNESSES = ("stiffness", "turning_stiffness")
@@ -40,22 +40,7 @@ KINDS = {  # of a workspace over orientations: whether a position must be reache
 }
 RESOLUTION = 2.0**-14  # of the domain's sides: boxes of a proof are not halved beyond
 MOST_BOXES = 20_000
-DEGREE = pi / 180.0
 FAR = 50.0  # of the robot's size: a larger length without a unit is not in metres
-SCALES = {  # of an SI unit: units, and what each is of it
-    "m": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6},
-    "rad": {"rad": 1.0, "deg": DEGREE, "mrad": 1e-3},
-    "N": {"N": 1.0, "kN": 1e3, "mN": 1e-3},
-    "N m": {"N m": 1.0, "Nm": 1.0, "kN m": 1e3, "kNm": 1e3, "mN m": 1e-3, "mNm": 1e-3},
-    "m/s": {"m/s": 1.0, "mm/s": 1e-3},
-    "rad/s": {"rad/s": 1.0, "deg/s": DEGREE, "rpm": pi / 30.0, "1/min": pi / 30.0},
-    "kg m^2": {"kg m^2": 1.0, "kgm2": 1.0, "kg cm^2": 1e-4, "g cm^2": 1e-7},
-    "Hz": {"Hz": 1.0, "kHz": 1e3},
-    "N/m": {"N/m": 1.0, "N/mm": 1e3, "kN/m": 1e3, "N/um": 1e6, "kN/mm": 1e6},
-    "N m/rad": {"N m/rad": 1.0, "Nm/rad": 1.0, "kN m/rad": 1e3, "kNm/rad": 1e3, "N m/mrad": 1e3, "Nm/mrad": 1e3},
-    "1": {"1": 1.0, "": 1.0, "%": 0.01},
-}
-_NUMBER = re.compile(r"(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(?P<unit>.*)")
 _BOUND = re.compile(r"\s*(?P<name>[\w:/.,-]+)\s*(?P<sense>[<>])=?\s*(?P<number>[-+]?[\d.].*?)\s*")
 
 
@@ -86,9 +71,8 @@ def by_default(number: float, unit: str, wanted: str, size: float, about: str) -
 
 def read_number(text: str, about: str, remedy: str = "write one, with or without a unit") -> tuple[float, str]:
     """A number and its unit, empty without, from a text such as "0.01 deg"; `AnalysisError` where there is none."""
-    form = _NUMBER.fullmatch(text.strip())
     try:
-        return float(form["number"] if form else ""), form["unit"] if form else ""
+        return number_and_unit(text)
     except ValueError:
         raise AnalysisError(about, f"{text!r} is no number", remedy) from None
 

@@ -161,7 +161,7 @@ def parser() -> argparse.ArgumentParser:
     places = p.add_argument_group("places")
     for name in ("--pick", "--place"):
         places.add_argument(
-            name, nargs=3, type=options.number, metavar=("X", "Y", "Z"), help=f"where to {name[2:]} [m]"
+            name, nargs=3, type=options.length, metavar=("X", "Y", "Z"), help=f"where to {name[2:]} [m]"
         )
     text = "frame of both places; home: relative to the home pose"
     places.add_argument("--frame", choices=("base", "home"), default="base", help=text)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -15,9 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from pkm_bringup.cli import main
+from pkm_client import options
 from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_runtime import local_services
 
@@ -48,6 +51,10 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
     state = json.loads(said(capsys, name, "state", "--json"))
     assert state["mode"] == "HOLDING"
     assert state["reference"][:3] == pytest.approx([0.02, 0.0, -0.9], abs=1e-9)
+    assert said(capsys, name, "move", "15mm", "0", "-90cm").startswith("done; at most")
+    assert json.loads(said(capsys, name, "state", "--json"))["reference"][:3] == pytest.approx(
+        [0.015, 0.0, -0.9], abs=1e-9
+    )
     assert said(capsys, name, "speed", "0.5") == "motions run at 50% of their plan\n"
     text = said(capsys, name, "state")
     assert "motions run at 50% of their plan" in text
@@ -91,6 +98,7 @@ def test_an_interrupted_command_says_what_the_robot_does(capsys: pytest.CaptureF
             ("move", "0", "0"),
             "pkm move: give 3 numbers, platform_x [m], platform_y [m], platform_z [m], or 7",
         ),
+        (("move", "1deg", "0", "-0.9"), "pkm move: platform_x is in m, not in a unit of rad\n"),
         (("move", "0", "0", "-9"), "pkm move: on the way to the goal: the platform cannot be at"),
         (("follow", "nonsense"), "pkm follow: nonsense: cannot be read"),
     ],
@@ -99,6 +107,15 @@ def test_what_is_not_done_is_said(
     capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...], why: str
 ) -> None:
     assert said(capsys, name, *words, code=2 if words[0] == "follow" else 1).startswith(why)  # 2: asked wrongly
+
+
+@pytest.mark.parametrize(("text", "found"), [("-90deg", (-np.pi / 2, "rad")), ("20 mm", (0.02, "m")), ("3", (3.0, ""))])
+def test_a_number_has_its_unit_beside_it(text: str, found: tuple[float, str]) -> None:
+    assert options.coordinate(text) == found
+    assert options.turn_rate("-180deg/s") == -np.pi
+    for wrong in ("1ft", "1e999mm", "nan", "5deg5"):
+        with pytest.raises((ValueError, argparse.ArgumentTypeError)):
+            options.coordinate(wrong)
 
 
 def test_no_robot(capsys: pytest.CaptureFixture[str]) -> None:
