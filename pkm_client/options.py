@@ -121,7 +121,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with exit status 2."""
         known = [name for action in self._actions for name in action.option_strings]
-        words = re.findall(r"(?<!\S)--[\w-]+", message.partition("unrecognized arguments:")[2])
+        unknown = message.partition("unrecognized arguments:")[2]
+        words = re.findall(r"(?<!\S)(?:--[\w-]+|\w+(?=:=))", unknown)  # --name, or name:=value as launch has it
+        words = [f"--{word.removeprefix('--').replace('_', '-')}" for word in words]
         near = [match for word in words for match in difflib.get_close_matches(word, known, 1, _NEAR)]
         hint = f"; did you mean {' '.join(near)}?" if near else ""
         self.exit(2, f"{self.prog}: error: {message}{hint} ('{self.prog} --help' tells all options)\n")

@@ -212,9 +212,15 @@ def _jog_options(p: argparse.ArgumentParser) -> None:
 def _jog(robot: Robot, given: argparse.Namespace) -> str:
     before = robot.state.pose
     reason = robot.jog(given.linear, given.angular, given.seconds).result().reason
-    asked = 1e3 * math.hypot(*given.linear) * given.seconds
-    moved = f"moved by {1e3 * math.dist(before[:3], robot.state.pose[:3]):.3f} mm"
-    moved += f" of {asked:.3f} mm" if asked else ""
+    after, words = robot.state.pose, []
+    turned = 2.0 * math.acos(min(1.0, abs(sum(a * b for a, b in zip(before[3:], after[3:], strict=True)))))
+    for rates, way, scale, unit in (
+        (given.linear, math.dist(before[:3], after[:3]), 1e3, "mm"),
+        (given.angular, turned, math.degrees(1.0), "deg"),
+    ):
+        asked = math.hypot(*rates) * given.seconds
+        words += [f"{scale * way:.3f} {unit} of {scale * asked:.3f} {unit}"] if asked else []
+    moved = f"moved by {' and '.join(words)}"
     return f"{moved}: {reason}" if reason else moved
 
 

@@ -228,6 +228,9 @@ class HardwareNode(LifecycleNode):
         self.trigger_configure()
         if self._start == "active" or (self._start == "auto" and self._settings.kind == SIMULATED):
             self.trigger_activate()
+        elif not self._refused:
+            service = self.resolve_service_name("~/enable")
+            self.get_logger().info(f"the drives are off until somebody enables them: pkm enable, or {service}")
 
     def _busy(self) -> str:
         return "the machine is configured; clean it up first" if self._machine.running else ""

@@ -262,6 +262,7 @@ def test_a_reader_who_has_enough_is_no_failure(words: list[str]) -> None:
 def test_an_option_that_does_not_exist_is_one_line_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
         (["run", "--cycels", "3"], "did you mean --cycles?"),
+        (["run", "delta", "hardware_file:=a.yaml", "simulate:=true"], "did you mean --hardware-file --simulate?"),
         (["simulate", "--rate", "abc"], "argument --rate"),
         (
             ["simulate", "--controller", "position", "--hidden-payload", "3"],
