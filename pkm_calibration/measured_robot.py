@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -23,8 +23,9 @@ from pkm_calibration.measurements import SIGMA, UNITS, MeasurementError, Measure
 from pkm_description.mechanism import Array
 from pkm_description.rotations import skew
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
-from pkm_kinematics.graph_model import RANK, GraphModel, Placed, States, rotation_vectors
+from pkm_kinematics.graph_model import CLOSED, RANK, GraphModel, Placed, States, joined, rotation_vectors
 from pkm_kinematics.solve.robot_constants import refuse_redundant
+from pkm_runtime.chunks import map_chunks, slices
 from pkm_runtime.errors import PkmError
 
 OPEN = 1e-4  # of the robot's length: a loop open by more has no configuration
@@ -191,11 +192,12 @@ class MeasuredRobot:
         last eight columns are by a twist of the measuring frame at the base's origin, base axes, and by `SCALED`.
         """
         n = len(self.measured)
+        self.model.displace(displacements)
         if n <= ROWS:
-            return self._residuals(displacements, chosen, start, by_instrument)
+            return self._residuals(chosen, start, by_instrument)
         pieces = [np.arange(k, min(k + ROWS, n)) for k in range(0, n, ROWS)]
         parts = [MeasuredRobot(self.parameters, self.measured.rows(at), self.frame, start.rows(at)) for at in pieces]
-        found = [one._residuals(displacements, chosen, one.nominal, by_instrument) for one in parts]
+        found = list(map_chunks(lambda one: one._residuals(chosen, one.nominal, by_instrument), parts))
         r, J = (np.concatenate([one[k] for one in found]) for k in (0, 1))
         if not self.redundant:  # `rows` has all of a kind, then those of the next
             kinds = np.concatenate([one.kinds for one in parts])
@@ -203,13 +205,11 @@ class MeasuredRobot:
             place = {kind: k for k, kind in enumerate(dict.fromkeys(self.kinds.tolist()))}
             order = np.lexsort((rows, np.array([place[kind] for kind in kinds.tolist()])))
             r, J = r[order], J[order]
-        q, platform = (np.concatenate([getattr(one[2], name) for one in found]) for name in ("q", "platform"))
-        return r, J, States(q, platform)
+        return r, J, joined([one[2] for one in found])
 
     def _residuals(
-        self, displacements: Array, chosen: Sequence[GeometricParameter], start: States, by_instrument: bool
+        self, chosen: Sequence[GeometricParameter], start: States, by_instrument: bool
     ) -> tuple[Array, Array, States]:
-        self.model.displace(displacements)
         states, closes = self.stand(start)
         placed = self.model.placed(states)
         values, by_joint, by_twist = self._observed(placed, states)
@@ -385,11 +385,14 @@ class MeasuredRobot:
 
 def _followed(model: GraphModel, drives: NDArray[np.int64], wanted: Array) -> tuple[States, NDArray[np.bool_]]:
     """Configurations at positions (n, k) of the drives, led there from home in pieces, and where loops close."""
+    if len(wanted) > ROWS:
+        parts = list(map_chunks(partial(_followed, model, drives), (wanted[at] for at in slices(len(wanted), ROWS))))
+        return joined([one for one, _ in parts]), np.concatenate([closes for _, closes in parts])
     states = model.home(len(wanted))
     start, gap = states.q[:, drives], np.zeros(len(wanted))
     for piece in range(1, PIECES + 1):
         states.q[:, drives] = start + piece / PIECES * (wanted - start)
-        states, gap = model.closed(states, drives)
+        states, gap = model.closed(states, drives, CLOSED if piece == PIECES else NEARLY)
     return states, np.asarray(gap < 1e-6 * model.length)
 
 

@@ -77,6 +77,7 @@ class GeometricParameters:
             name: limb.name for limb in mechanism.limbs for name in (*limb.links, *limb.joints, *limb.loops)
         }
         self._ideal, self._ideal_gears = ideal_joints, ideal_gears
+        self._last: tuple[Array, ...] = ()  # by how much displacements were corrected so that loops close
         self._rigid = _rigid_bodies(mechanism)
         self._base, self._platform = (self._rigid[name][0] for name in (mechanism.base_link, mechanism.platform_link))
         found = sorted(self._candidates(), key=lambda one: ORDER.index(one.kind))
@@ -138,17 +139,21 @@ class GeometricParameters:
         """`closing` but for what locks loops by its square, and parameters with the weights by which loops go on so."""
         if not self._redundant:
             return displacements, tuple(parameters)
-        model, wanted, states = self.model.drawing(), np.array(displacements), self._few
-        weights = np.array([one.weights / self._units for one in parameters]).reshape(len(parameters), wanted.size)
-        for _ in range(STEPS):
-            model.displace(wanted)
-            states, _ = model.closed(states)
-            missing, rows = self._locks(model, model.placed(states))
-            both = self._corrections(rows, np.column_stack([missing, rows @ weights.T]))
-            wanted = wanted + both[:, 0].reshape(-1, 6) * self._units
-            if np.abs(both[:, 0]).max(initial=0.0) < SETTLED:
-                each = (weights + both[:, 1:].T).reshape(len(parameters), *wanted.shape) * self._units
-                return wanted, tuple(replace(one, weights=by) for one, by in zip(parameters, each, strict=True))
+        k = len(parameters)
+        weights = np.array([one.weights / self._units for one in parameters]).reshape(k, displacements.size)
+        missing, model = np.full(1, np.inf), self.model.drawing()
+        for correction in (*self._last, np.zeros_like(displacements)):
+            wanted, states = displacements + correction, self._few
+            for _ in range(STEPS):
+                model.displace(wanted)
+                states, _ = model.closed(states)
+                missing, rows = self._locks(model, model.placed(states))
+                both = self._corrections(rows, np.column_stack([missing, rows @ weights.T]))
+                wanted = wanted + both[:, 0].reshape(-1, 6) * self._units
+                if np.abs(both[:, 0]).max(initial=0.0) < SETTLED:
+                    self._last = (wanted - displacements,)
+                    each = (weights + both[:, 1:].T).reshape(k, *wanted.shape) * self._units
+                    return wanted, tuple(replace(one, weights=by) for one, by in zip(parameters, each, strict=True))
         raise self._open(float(np.abs(missing).max(initial=0.0)))
 
     def _open(self, gap: float) -> PkmError:
@@ -371,9 +376,13 @@ def _weighed(
     """Derivatives (*shape, k) by parameters, where `by_place` has those (*shape, 6) by a place's displacements."""
     weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
     total = np.zeros((len(parameters), int(np.prod(shape))))
-    for place in np.flatnonzero(weights.any(axis=(0, 2))):
-        used = np.flatnonzero(weights[:, place].any(axis=1))
-        total[used] += weights[used, place] @ by_place(int(place)).reshape(-1, 6).T
+    moved = weights.any(axis=2)
+    places = np.flatnonzero(moved.any(axis=0))
+    alone = moved.sum() < 2 * len(parameters)  # nearly each parameter moves one place
+    for some in places[:, None] if alone else (places,):
+        used = np.flatnonzero(weights[:, some].any(axis=(1, 2)))
+        slopes = np.concatenate([by_place(int(place)).reshape(-1, 6) for place in some], axis=1)
+        total[used] += weights[used][:, some].reshape(len(used), -1) @ slopes.T
     return np.ascontiguousarray(total.T).reshape(*shape, len(parameters))
 
 

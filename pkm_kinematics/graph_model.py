@@ -94,6 +94,11 @@ class States:
         return States(self.q + step[:, :size], platform)
 
 
+def joined(parts: Sequence[States]) -> States:
+    """Configurations one after the other."""
+    return States(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("q", "platform")))
+
+
 def rotation_vectors(matrices: Array) -> Array:
     """Rotation vectors (..., 3) of rotations (..., 3, 3), of length below pi."""
     from scipy.spatial.transform import Rotation  # late: only where poses are compared
@@ -396,19 +401,23 @@ class GraphModel:
 
     def random_states(self, n: int, spread: float = 0.15, seed: int = 0) -> States:
         """Closed configurations around home, drives moved by up to `spread` of the robot's size, or rad."""
-        random = np.random.default_rng(seed)
-        states = self.home(4 * n)
-        for _ in range(3):
-            J = self.closure(self.placed(states))[1]
-            step = random.standard_normal((len(states), self.size + 6))
-            if not self.free_platform:
-                step[:, self.size :] = 0.0
-            step -= self.least_steps(J, J @ step[:, :, None], RANK)[:, :, 0]
-            step *= spread * random.uniform(0.3, 1.0, (len(states), 1)) / (np.abs(step).max(axis=1, keepdims=True))
-            states, gap = self.closed(states.moved(step * self.scale))
-            good = gap < 1e-9 * self.length
-            states = states.rows(np.flatnonzero(good))
-        return states.rows(slice(0, n))
+        random, width = np.random.default_rng(seed), self.size + 6
+        drawn = [(random.standard_normal((4 * n, width)), random.uniform(0.3, 1.0, (4 * n, 1))) for _ in range(3)]
+        found, begun = self.home(0), 0
+        while len(found) < n and begun < 4 * n:  # most close: what is missing is drawn
+            at = np.arange(begun, min(4 * n, begun + n - len(found)))
+            begun, states = begun + len(at), self.home(len(at))
+            for steps, lengths in drawn:
+                J, step = self.closure(self.placed(states))[1], steps[at]
+                if not self.free_platform:
+                    step[:, self.size :] = 0.0
+                step -= self.least_steps(J, J @ step[:, :, None], RANK)[:, :, 0]
+                step *= spread * lengths[at] / np.abs(step).max(axis=1, keepdims=True)
+                states, gap = self.closed(states.moved(step * self.scale))
+                good = gap < 1e-9 * self.length
+                states, at = states.rows(good), at[good]
+            found = joined([found, states])
+        return found
 
     def null_spaces(self, placed: Placed) -> Array:
         """Left null spaces (n, k, m) of the loops' equations, of those that depend on others: what no motion closes."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 
 import numpy as np
@@ -306,6 +307,21 @@ def test_a_reloaded_robot_stands_where_the_displaced_graph_does(robot_name: str)
         found = kinematics.inverse(pose, seed=_joints(kinematics, model, q, pose))
         assert found.status == Status.CONVERGED
         np.testing.assert_allclose(found.actuated, q[model.columns_of(mechanism.actuated_joints)], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["quattro", "par2"])
+def test_displacements_close_as_they_do_whatever_was_closed_before(name: str) -> None:
+    mechanism, random = load_mechanism(name), np.random.default_rng(1)
+    first, again = GeometricParameters(mechanism), GeometricParameters(mechanism)
+    near, far = ({one.name: size * random.standard_normal() for one in first.all} for size in (3e-4, 1.0))
+    alone, ways = first.moving(first.displacements(near), first.all)
+    for other in (far, {name: -one for name, one in near.items()}):
+        with suppress(PkmError):  # what is that far off closes nowhere
+            again.moving(again.displacements(other), ())
+        after, same = again.moving(again.displacements(near), again.all)
+        np.testing.assert_allclose(after, alone, atol=2e-8)  # settled to 1e-6, a step before
+        for one, way in zip(same, ways, strict=True):
+            np.testing.assert_allclose(one.weights, way.weights, atol=1e-3)  # those where the last step began
 
 
 def _joints(kinematics: Kinematics, model: GraphModel, q: Array, pose: Array) -> Array:
