@@ -354,12 +354,15 @@ def _spread(fit: MeasuredRobot, only: Sequence[str], noise: float) -> tuple[list
     """Parameters that other poses would show; what these leave open elsewhere, in words; whether that is too much.
 
     Of the platform's position, in the coordinates that were measured, with the drives held: its errors at poses around
-    home and at the measured ones, by what is known of the parameters and what is expected of the others.
+    home and at the measured ones, by what is known of the parameters and what is expected of the others. Of redundant
+    drives, whose readings alone may have been measured, what is left open in the loops is shared by them.
     """
     parameters, model = fit.parameters, fit.parameters.model
     lengths = np.isin(fit.kinds, SCALED["distances"])
     axes = [axis for axis, name in enumerate("xyz") if (fit.kinds == name).any() or lengths.any()]
-    if fit.redundant or not axes:
+    if fit.redundant:
+        axes = axes or [0, 1, 2]
+    if not axes:
         return [], "", False
     none, names = np.zeros_like(model.displacements), [one.name for one in parameters.all]
     model.displace(none)
@@ -373,8 +376,12 @@ def _spread(fit: MeasuredRobot, only: Sequence[str], noise: float) -> tuple[list
     scales = np.array([EXPECTED[one.unit] for one in shown])
     J = fit.residuals(none, shown, fit.nominal)[1] * scales
     known = np.linalg.inv(J.T @ J / noise**2 + np.eye(len(shown)))
-    positions = np.isin(fit.kinds, SCALED["positions"]) | lengths
-    at = (J[positions] * fit.sigma[positions, None], there[:, [names.index(one.name) for one in shown]] * scales)
+    if fit.redundant:  # what no configuration takes up is of no one kind
+        near = parameters.sensitivity(fit.nominal, shown)[1][:, axes].reshape(-1, len(shown)) * scales
+    else:
+        positions = np.isin(fit.kinds, SCALED["positions"]) | lengths
+        near = J[positions] * fit.sigma[positions, None]
+    at = (near, there[:, [names.index(one.name) for one in shown]] * scales)
     here, elsewhere = (float(np.sqrt(np.median(np.einsum("ij,jk,ik->i", one, known, one)))) for one in at)
     blurred = np.diag(known) > BLURRED**2
     hidden = [one.name for one, lost in zip(shown, blurred, strict=True) if lost]

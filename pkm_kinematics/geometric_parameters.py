@@ -35,7 +35,7 @@ LOCKS = 1e-10  # of a unit displacement: what no motion closes
 FEW = 30  # states at which displacements are made to close the loops, where these know all that locks them
 SMALL = 1e-7  # dimensionless displacements by which what locks by its square is seen
 BY_SQUARE = 5e-5  # of the largest of what locks by its square, or of one: the rest is of higher order
-SURE = 3  # random displacements that show nothing more
+SURE = 2  # random displacements that show nothing more
 CLOSES, NEARLY = 1e-13, 1e-9  # of the robot's length: gaps that rounding leaves, and less than the loader allows for
 SETTLED, STEPS = 1e-6, 14  # a dimensionless step, after which the next is its square, and at most how many
 TINY = 1e-9  # of the largest singular value: what locks by its square has vanished
@@ -347,27 +347,32 @@ class GeometricParameters:
     def _by_square(self, moves: Array) -> Array:
         # Orthonormal rows (r, k) across which displacements `moves` (k, n_places, 6) lock no loops by their square.
         # What a small random displacement newly locks, once its gaps of first order are closed, is a row of the gaps'
-        # second derivative.
-        model, random = self.model.drawing(), np.random.default_rng(0)
-        along = (moves / self._units).reshape(len(moves), -1)
-        found, seen = np.zeros((0, len(moves))), 0
-        while seen < SURE and len(found) < len(moves):
-            wanted, states = SMALL * np.tensordot(random.standard_normal(len(moves)), moves, axes=1), self._few
-            for k in range(3):
-                model.displace(wanted)
-                states, _ = model.closed(states)
-                missing, rows = self._locks(model, model.placed(states))
-                if k < 2:
-                    step = self._corrections(rows, missing[:, None])
-                    wanted = wanted + step.reshape(-1, 6) * self._units
-            Q = np.linalg.qr(rows @ self._locking.T)[0]
-            more = rows @ (along.T + self._corrections(rows, rows @ along.T))
-            more = np.asarray(np.linalg.qr(more - Q @ (Q.T @ more), mode="r")) / SMALL
-            _, sizes, Vt = np.linalg.svd(np.vstack([found, more]), full_matrices=False)
-            kept = sizes > BY_SQUARE * max(1.0, sizes[0])
-            seen = seen + 1 if kept.sum() == len(found) else 0
-            found = sizes[kept, None] * Vt[kept]
-        return Vt[: len(found)]
+        # second derivative; the mean of its squares and those of the opposite displacement has no error of first order.
+        random, squares = np.random.default_rng(0), np.zeros((len(moves), len(moves)))
+        found, kept, seen = np.zeros((len(moves), len(moves))), np.zeros(len(moves), dtype=bool), 0
+        while seen < SURE and kept.sum() < len(moves):
+            wanted = SMALL * np.tensordot(random.standard_normal(len(moves)), moves, axes=1)
+            for one in (wanted, -wanted):
+                R = self._newly_locked(one, moves)
+                squares += 0.5 * R.T @ R
+            sizes, rows = np.linalg.eigh(squares)
+            before, sizes, found = kept.sum(), np.sqrt(np.maximum(sizes, 0.0)), rows.T
+            kept = sizes > BY_SQUARE * max(1.0, sizes[-1])
+            seen = seen + 1 if kept.sum() == before else 0
+        return found[kept]
+
+    def _newly_locked(self, wanted: Array, moves: Array) -> Array:
+        # What of `moves` locks the loops (rows, k) at displacements near wanted ones, over `SMALL`.
+        model, states, along = self.model.drawing(), self._few, (moves / self._units).reshape(len(moves), -1)
+        for k in range(3):
+            model.displace(wanted)
+            states, _ = model.closed(states)
+            missing, rows = self._locks(model, model.placed(states))
+            if k < 2:
+                wanted = wanted + self._corrections(rows, missing[:, None]).reshape(-1, 6) * self._units
+        Q = np.linalg.qr(rows @ self._locking.T)[0]
+        more = rows @ (along.T + self._corrections(rows, rows @ along.T))
+        return np.asarray(np.linalg.qr(more - Q @ (Q.T @ more), mode="r")) / SMALL
 
 
 def _weighed(

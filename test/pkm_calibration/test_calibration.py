@@ -517,16 +517,21 @@ def test_units_and_swapped_columns_of_redundant_drives_are_named() -> None:
     assert any("in the order limb1_slider, limb3_slider, limb2_slider" in note for note in mirrored.notes)
 
 
-@pytest.mark.parametrize(("reach", "refused"), [(0.002, True), (0.03, False)])
-def test_poses_at_one_place_are_refused_or_warned(reach: float, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "reach", "refused", "many"),
+    [("delta", 0.002, True, 20), ("delta", 0.03, False, 20), ("cable_8", 0.005, True, 10), ("cable_8", 0.03, False, 5)],
+)
+def test_poses_at_one_place_are_refused_or_warned(
+    name: str, reach: float, refused: bool, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     everywhere = GraphModel.random_states
     with monkeypatch.context() as near:
         near.setattr(GraphModel, "random_states", lambda model, n, _=reach, seed=0: everywhere(model, n, reach, seed))
-        mechanism, _, measurements = measured("delta", n=40, seed=1, attitude=False, known=False)
+        mechanism, _, measurements = measured(name, n=40, seed=1, attitude=False, known=False)
     found = calibrate(mechanism, measurements)
     assert any("do not spread" in text for text in (found.refused if refused else found.notes))
     assert bool(found.refused) == refused
-    assert len(found.hidden) > 20
+    assert len(found.hidden) > many
     assert set(found.hidden) <= set(as_numbers(found)["unidentified"])
 
 

@@ -309,6 +309,16 @@ def test_a_reloaded_robot_stands_where_the_displaced_graph_does(robot_name: str)
         np.testing.assert_allclose(found.actuated, q[model.columns_of(mechanism.actuated_joints)], atol=1e-8)
 
 
+@pytest.mark.parametrize(("name", "count"), [("par2", 16), ("capaman", 30), ("quattro", 40), ("irsbot2", 16)])
+def test_how_many_parameters_are_identifiable_does_not_hang_on_where_rounding_is_cut(
+    name: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parameters = GeometricParameters(load_mechanism(name))
+    for least in (1e-3, 1e-4, 1e-5):
+        monkeypatch.setattr("pkm_kinematics.geometric_parameters.DISTINCT", least)
+        assert len(parameters.identifiable()) == count
+
+
 @pytest.mark.parametrize("name", ["quattro", "par2"])
 def test_displacements_close_as_they_do_whatever_was_closed_before(name: str) -> None:
     mechanism, random = load_mechanism(name), np.random.default_rng(1)
