@@ -313,7 +313,7 @@ def read_ranges(texts: Sequence[str], tree: TreeModel, joints: Collection[str]) 
 
 
 def read_motors(texts: Sequence[str], names: Sequence[str]) -> dict[str, MotorLine]:
-    """Limits of motors by name from texts such as "*=50:20:80", a later one before an earlier one."""
+    """Limits of motors by name from texts such as `*=50:20:80`, a later one before an earlier one."""
     found = dict[str, MotorLine]()
     for text in texts:
         pattern, _, numbers = text.rpartition("=")

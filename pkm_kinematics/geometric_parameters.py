@@ -378,7 +378,7 @@ class GeometricParameters:
 def _weighed(
     by_place: Callable[[int], Array], shape: tuple[int, int], parameters: Sequence[GeometricParameter]
 ) -> Array:
-    """Derivatives (*shape, k) by parameters, where `by_place` has those (*shape, 6) by a place's displacements."""
+    """Derivatives (shape, k) by parameters, where `by_place` has those (shape, 6) by a place's displacements."""
     weights = np.array([one.weights for one in parameters]).reshape(len(parameters), -1, 6)
     total = np.zeros((len(parameters), int(np.prod(shape))))
     moved = weights.any(axis=2)

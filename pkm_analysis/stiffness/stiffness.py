@@ -487,7 +487,7 @@ class Stiffnesses:
     def over(self, at: Configuration, of: Callable[[ElasticSystem], Array], *shape: int) -> Array:
         """What is asked of the structure at poses (n, 7), many at once; NaN where it is singular.
 
-        `at` are configurations that there are; `of` returns an array (..., *shape) of a structure at poses (...).
+        `at` are configurations that there are; `of` returns an array (..., shape) of a structure at poses (...).
         """
         n = len(at.poses)
         found = np.empty((n, *shape))

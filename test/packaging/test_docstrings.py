@@ -23,6 +23,10 @@ ENTRY = re.compile(r"^    (\*{0,2}\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 NUMBERS = re.compile(r"\b(float|Array|NDArray|ArrayLike)\b")
 ARTICLES = "a an and are at be been by for from has in is it its no not of on or that the their this to was where which"
 EMPTY = frozenset([*ARTICLES.split(), "with"])
+MARKED = re.compile(
+    r"``.+?``|`[^`]+`(?!\w)|(?<!\S)\*[^*\s][^*]*\*(?!\w)|^ *\* ", re.DOTALL | re.MULTILINE
+)  # ends as well
+OPEN = re.compile(r"`|(?:^|(?<=[\s\"'(\[<{/:-]))\*{1,2}(?=[^\s\"')\]>}*])")
 
 
 def modules() -> dict[str, ast.Module]:
@@ -136,6 +140,19 @@ def test_docstrings_say_what_names_and_types_do_not() -> None:
     assert {"Kinematics", "Dynamics", "load_mechanism"} <= face
     found = [line for file, tree in modules().items() for line in amiss(tree, file, face)]
     assert not found, "\n".join(found)
+
+
+def test_what_docstrings_mark_ends() -> None:
+    """Else the site has errors, whose building takes minutes."""
+    nodes = [(file, node) for file, tree in modules().items() for node in ast.walk(tree)]
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef
+    texts = [(file, ast.get_docstring(node) or "") for file, node in nodes if isinstance(node, documented)]
+    assert [(file, text) for file, text in texts if OPEN.search(MARKED.sub("", text))] == []
+
+
+@pytest.mark.parametrize("text", ["of `Kind`s that", 'texts as "*=50", two', "of (..., *shape) numbers"])
+def test_what_does_not_end_is_noticed(text: str) -> None:
+    assert OPEN.search(MARKED.sub("", text))
 
 
 GOOD = '''

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All poses of a rigid platform that satisfy six constraints on its points, planes and directions; rotations of three.
 
-This is the forward kinematics of every robot whose limbs, once the actuators are locked, impose `ConstraintKind`s:
+This is the forward kinematics of every robot whose limbs impose a `ConstraintKind` each once the actuators are locked:
 6-UPS, 6-RUS and 6-PUS, 3-RPS and 3-PRS, a tricept with its passive leg, and so on.
 
 Study parameters z = (e, f) of a pose, a point of P^7: e = (w, x, y, z) the quaternion of the rotation R, f = p e / 2
