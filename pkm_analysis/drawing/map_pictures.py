@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy  # submodules load on first use
@@ -14,7 +15,7 @@ from pkm_analysis.domain import through
 from pkm_analysis.drawing.sheet import COLOURS, INK, Scene, grid, label, legend, outline, shaded, sheet
 from pkm_analysis.maps import Map, Statistics, colours_of
 from pkm_analysis.requirements.conditions import INSIDE, RANGE
-from pkm_analysis.requirements.grammar import shown
+from pkm_analysis.requirements.grammar import familiar, shown
 from pkm_analysis.workspace.workspace import refined
 from pkm_description.mechanism import Array
 from pkm_runtime.describable import measure
@@ -24,13 +25,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.path import Path as Polygons
 
+Found = TypeVar("Found", Map, Statistics)
 LOCI = ("#1f4fd6", "#d62728", "#aa3377", "#228833")
 LEVELS = 12
 FINE, SLOW_FINE = 0.05, 0.5  # of a step of the grid: how far the border that is drawn may be off
 
 
+def _familiar(found: Found) -> Found:
+    """The same in the units that a person uses."""
+    unit, factor = familiar(found.quantity.unit)
+    changed: dict[str, Any] = {
+        name: factor * getattr(found, name) for name in ("values", "edges") if hasattr(found, name)
+    }
+    for name in ("least", "most"):
+        value, place = getattr(found, name)
+        changed[name] = factor * value, place
+    return replace(found, quantity=replace(found.quantity, unit=unit), mean=factor * found.mean, **changed)
+
+
 def map_picture(found: Map) -> Figure:
     """Draw a map; of three coordinates, slices and isosurfaces."""
+    found = _familiar(found)
     dimension = len(found.axes)
     figure = sheet(*{1: (8.8, 4.2), 2: (8.8, 8.0), 3: (16.0, 11.0)}[dimension])
     if dimension == 3:
@@ -169,6 +184,7 @@ def _key(figure: Figure, axes: list[Axes], found: Map, mesh: Any) -> None:
 
 def statistics_picture(found: Statistics) -> Figure:
     """Draw statistics."""
+    found = _familiar(found)
     figure = sheet(8.8, 5.4)
     axes = figure.subplots()
     known = int(found.counts.sum() + sum(found.beyond))

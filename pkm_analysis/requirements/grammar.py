@@ -41,6 +41,7 @@ KINDS = {  # of a workspace over orientations: whether a position must be reache
 RESOLUTION = 2.0**-14  # of the domain's sides: boxes of a proof are not halved beyond
 MOST_BOXES = 20_000
 FAR = 50.0  # of the robot's size: a larger length without a unit is not in metres
+_FAMILIAR = {"m": ("mm", 1e3), "rad/s": ("deg/s", 1.0 / DEGREE), "N/m": ("N/um", 1e-6)}
 _BOUND = re.compile(r"\s*(?P<name>[\w:/.,-]+)\s*(?P<sense>[<>])=?\s*(?P<number>[-+]?[\d.].*?)\s*")
 
 
@@ -151,9 +152,9 @@ def check_proved(text: str) -> None:
 
 
 def familiar(unit: str) -> tuple[str, float]:
-    """The unit that a person uses in place of an SI unit, mm or deg, and the factor to it."""
-    if unit in ("m", "rad/s"):
-        return ("mm", 1e3) if unit == "m" else ("deg/s", 1.0 / DEGREE)
+    """The unit that a person uses in place of an SI unit, such as mm or deg, and the factor to it."""
+    if unit in _FAMILIAR:
+        return _FAMILIAR[unit]
     words = [re.sub(r"^rad(?=$|\^)", "deg", word) for word in unit.split(" ")] if "/" not in unit else [unit]
     powers = [int(word.partition("^")[2] or 1) for word in words if word.startswith("deg")]
     return " ".join(words), DEGREE ** -sum(powers)
