@@ -164,7 +164,8 @@ def load_model(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | N
     text, origin, notes = expand_told(source, {"platform": "", **arguments})  # it is heard where a file names none
     try:
         description = urdf_plus.parse(text, origin, tree=True)
-        units = in_words(suspects(description, read_xml(text, origin)))
+        root = read_xml(text, origin)
+        units = [*(one for one in urdf_plus.unread(root) if one not in notes), *in_words(suspects(description, root))]
         tree = None if description.platform_link else tree_of(description, origin, text)
     except DescriptionError as error:
         doubted = _doubting(error, notes)

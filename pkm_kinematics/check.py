@@ -227,7 +227,8 @@ def _remarks(mechanism: Mechanism) -> list[str]:
             "coordinates, the real platform is loose"
         )
     for limb in mechanism.limbs:
-        if not limb.actuated:
+        redundant = any(f"{one}/".startswith(f"{name}/") for one in mechanism.redundant_joints for name in limb.joints)
+        if not limb.actuated and not redundant:
             notes.append(f"limb {limb.name} has no actuator: it only guides the platform")
         if len(limb.actuated) > 1:
             notes.append(f"limb {limb.name} has {len(limb.actuated)} actuators")

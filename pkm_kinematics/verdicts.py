@@ -172,6 +172,9 @@ def hold_at(kinematics: Kinematics, pose: Array) -> Hold | None:
         return None
     lengths = np.linalg.norm(K, axis=1)
     values = np.linalg.svd(K / np.where(lengths > 0.0, lengths, 1.0)[:, None], compute_uv=False)
+    n = K.shape[1] - len(kinematics.redundant_names)
+    beside = np.linalg.qr(K[:, n:])[0]  # drives against loads at redundant joints, of which there are none
+    K = K[:, :n] - beside @ (beside.T @ K[:, :n])
     smallest = float(np.linalg.svd(K, compute_uv=False)[-1])
     efforts: Array = np.linalg.norm(np.linalg.pinv(K), axis=0)
     return Hold(float(values[-1]), efforts, 1.0 / smallest if smallest > 0.0 else float(np.inf))

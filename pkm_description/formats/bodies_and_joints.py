@@ -390,23 +390,31 @@ def left_out_of(m: Mechanism | TreeModel) -> list[str]:
     bearings = [one.name for one in parts if one.bearing != RIGID]
     names = ", ".join(beams + bearings)
     notes = [f"left out: stiffness of beams and bearings, {names}"] if names else []
-    if "<collision" in m.urdf:
-        notes.append("left out: collision shapes")
-    return notes + _elements_left_out(m)
-
-
-ELEMENTS = ("material/texture", "gazebo", "transmission", "joint/safety_controller", "joint/calibration")  # of a robot
-
-
-def _elements_left_out(m: Mechanism | TreeModel) -> list[str]:
-    """Sentences about elements of the URDF that only tools of ROS and Gazebo read, and about drives' properties."""
     root = read_xml(m.urdf, "URDF text")
+    return notes + elements_left_out(root) + _drives_left_out(m, root)
+
+
+# Elements of a URDF that only tools of ROS and Gazebo read, after the one that has them.
+ELEMENTS = (
+    "link/collision", "material/texture", "gazebo", "transmission", "sensor", "joint/safety_controller",
+    "joint/calibration",
+)  # fmt: skip
+
+
+def elements_left_out(root: ET.Element, said: str = "left out", read: Collection[ET.Element] = ()) -> list[str]:
+    """Sentences about `ELEMENTS` of a URDF, but for those that are `read`."""
     notes = []
     for path in ELEMENTS:
         owner, _, tag = path.rpartition("/")
         having = [one for one in root.iter(owner) if one.find(tag) is not None] if owner else root.findall(tag)
-        names = dict.fromkeys(one.get("name") or one.get("reference") or "of the robot" for one in having)
-        notes += named(f"<{tag}>", list(names))
+        kept = [one for one in having if one not in read]
+        names = dict.fromkeys(one.get("name") or one.get("reference") or "of the robot" for one in kept)
+        notes += named(f"<{tag}>", list(names), said)
+    return notes
+
+
+def _drives_left_out(m: Mechanism | TreeModel, root: ET.Element) -> list[str]:
+    notes = []
     drives = {name: m.joint_named[name].drive for name in m.actuated_joints}
     for what, has in (
         ("stiffness of drives", lambda drive: math.isfinite(drive.stiffness)),
@@ -418,9 +426,9 @@ def _elements_left_out(m: Mechanism | TreeModel) -> list[str]:
     return [*notes, f"{REMARKED}: sensors of ros2_control, {', '.join(sensors)}"] if sensors else notes
 
 
-def named(what: str, names: Sequence[str]) -> list[str]:
+def named(what: str, names: Sequence[str], said: str = "left out") -> list[str]:
     """The sentence that something of these names is left out; none without names."""
-    return [f"left out: {what} {', '.join(names)}"] if names else []
+    return [f"{said}: {what} {', '.join(names)}"] if names else []
 
 
 def weak_passive_joints(m: Mechanism | TreeModel) -> list[str]:

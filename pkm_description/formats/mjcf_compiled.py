@@ -13,11 +13,20 @@ import numpy as np
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats.mjcf_model import (
     BALL_RANGE,
+    BESIDE,
+    CONTACTS,
     DISABLED,
     FLAGS,
+    GAINS,
     GRAVCOMP,
+    MEDIUM,
     MESHES,
+    MOCAP,
     NO_LIMIT,
+    REMARK,
+    SHAPES,
+    SOFTNESS,
+    STOCK,
     WORLD,
     MjcfActuator,
     MjcfBody,
@@ -48,7 +57,7 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
         remedy = "pip install mujoco, or state inertias and attributes in full"
         raise DescriptionError("<mujoco>", f"only MuJoCo resolves {why}", remedy)
     try:
-        m, meshed = _compiled(text, path)
+        m, meshed, beside = _compiled(text, path)
     except ValueError as error:
         problem = f"MuJoCo refuses it: {' '.join(str(error).split())}"
         raise DescriptionError("<mujoco>", problem, "correct the MJCF, or add the file") from error
@@ -63,12 +72,13 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
     model.tell_disabled([flag for flag in FLAGS if _disables(m, flag.upper())], stopped)
     if _disables(m, "GRAVITY"):
         model.gravity = np.zeros(3)
-    for i in range(1, m.nbody):
-        model.bodies.append(_body(m, i, names, joints))
+    shown = [i for i in range(m.nbody) if m.body_mocapid[i] < 0 or (m.body_parentid == i).any()]
+    model.tell(MOCAP, [names[i] for i in range(m.nbody) if i not in shown])
+    model.bodies += [_body(m, i, names, joints) for i in shown[1:]]
     disabled = _disables(m, "EQUALITY", "CONSTRAINT")
     model.tell(DISABLED, [m.eq(i).name or f"equality{i + 1}" for i in range(m.neq) if disabled])
     for i in range(m.neq if not disabled else 0):
-        _equality(m, i, names, joints, model)
+        _equality(m, i, names, joints, model, shown)
     used = {int(m.actuator_trnid[i][0]) for i in range(m.nu) if m.actuator_trntype[i] == TENDON}
     for i in range(m.ntendon):
         _tendon(m, i, names, model, i in used)
@@ -77,11 +87,45 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
     if m.nkey:
         chosen = next((k for k in range(m.nkey) if m.key(k).name == "home"), 0)
         model.home = [float(v) for v in m.key_qpos[chosen]]
+        beside["other keyframes"].pop(chosen)
+    _tell_beside(m, names, joints, model, beside, shown)
     return model
 
 
-def _compiled(text: str, path: Path | None) -> tuple[Any, list[str]]:
-    """MuJoCo's model, without meshes (which may be missing) where inertias are stated, and bodies with meshes."""
+def _tell_beside(
+    m: Any, names: list[str], joints: list[str], model: MjcfModel, beside: dict[str, list[str]], shown: list[int]
+) -> None:
+    import mujoco
+
+    mesh, kinds = mujoco.mjtGeom.mjGEOM_MESH, list(enumerate(m.geom_type))
+    odd = [m.geom_bodyid[g] for g, kind in kinds if kind != mesh and (kind not in GEOMS or not m.geom_bodyid[g])]
+    model.tell(SHAPES, [names[i] for i in dict.fromkeys(odd) if i in shown])
+    touching = dict.fromkeys(m.geom_bodyid[(m.geom_contype | m.geom_conaffinity) > 0])
+    model.tell(CONTACTS, [names[i] for i in touching if i in shown[1:]])
+    servos = [i for i in range(m.nu) if _law(m, i)[0] != "effort"]
+    model.tell(GAINS, [m.actuator(i).name or f"actuator{i + 1}" for i in servos])
+    equalities = [m.eq(i).name or f"equality{i + 1}" for i in range(m.neq)]
+    soft = [*_soft(m, "eq", equalities), *_soft(m, "jnt", joints)]
+    soft += _soft(m, "dof", [joints[j] for j in m.dof_jntid])
+    model.tell(SOFTNESS, list(dict.fromkeys(soft)))
+    sites = [i for k in (0, 1) for i in (m.eq_obj1id, m.eq_obj2id)[k][m.eq_objtype == mujoco.mjtObj.mjOBJ_SITE]]
+    sites += list(m.wrap_objid[m.wrap_type == mujoco.mjtWrap.mjWRAP_SITE])
+    medium = [key for key in MEDIUM if np.any(getattr(m.opt, key))]
+    model.tell_beside(beside, {m.site(int(i)).name for i in sites} | {REMARK}, medium)
+
+
+def _soft(m: Any, prefix: str, names: list[str]) -> list[str]:
+    # which of these constraints have other numbers than MuJoCo's stock ones
+    arrays = [(getattr(m, f"{prefix}_{key}", None), stock) for key, stock in STOCK.items()]
+    return [
+        name
+        for i, name in enumerate(names)
+        if any(values is not None and not np.allclose(values[i], stock) for values, stock in arrays)
+    ]
+
+
+def _compiled(text: str, path: Path | None) -> tuple[Any, list[str], dict[str, list[str]]]:
+    """MuJoCo's model, without meshes (maybe missing) where inertias are stated, bodies with meshes, what is beside."""
     import mujoco
 
     root = read_xml(text, "<mujoco>")
@@ -97,6 +141,9 @@ def _compiled(text: str, path: Path | None) -> tuple[Any, list[str]]:
         spec = mujoco.MjSpec.from_file(str(path)) if path else mujoco.MjSpec.from_string(text)
     mesh = mujoco.mjtGeom.mjGEOM_MESH
     meshed = [body.name for body in spec.bodies if any(geom.type == mesh for geom in body.geoms)]
+    beside = {
+        what: [one.name for part in parts for one in getattr(spec, part, ())] for what, (_, _, parts) in BESIDE.items()
+    }
     still = {"world"}  # bodies that never move, and whose mass does not matter
     scaled = getattr(spec.compiler, "settotalmass", 0.0) > 0.0  # of bodies that never move, too
     for body in spec.bodies if spec.compiler.inertiafromgeom != 1 else ():
@@ -112,7 +159,7 @@ def _compiled(text: str, path: Path | None) -> tuple[Any, list[str]]:
         spec.delete(thing)
     for thing in (*spec.pairs, *spec.excludes):  # of a scene, perhaps, that is not there; kinematics has no contacts
         spec.delete(thing)
-    return spec.compile(), meshed
+    return spec.compile(), meshed, beside
 
 
 def _disables(m: Any, *flags: str) -> bool:
@@ -173,7 +220,7 @@ def _body(m: Any, i: int, names: list[str], joints: list[str]) -> MjcfBody:
     return body
 
 
-def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfModel) -> None:
+def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfModel, shown: list[int]) -> None:
     import mujoco
 
     name = m.eq(i).name or f"equality{i + 1}"
@@ -205,6 +252,10 @@ def _equality(m: Any, i: int, names: list[str], joints: list[str], model: MjcfMo
         frames = [transform(np.array(data[:3]), np.eye(3)), transform(np.array(data[3:6]), np.eye(3))]
     else:
         frames = [transform_from_wxyz(data[3:6], data[6:10]), np.eye(4)]
+    if {one, two} - set(shown):
+        mocap = names[one if one not in shown else two]
+        model.tell("the equality of a mocap body,", [f"{name} (of {mocap})"])
+        return
     what = "weld" if kind == WELD else "connect"
     model.closures.append(MjcfClosure(name, what, names[one], names[two], frames[0], frames[1]))
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +27,30 @@ IN_BODY = ("body", "joint", "freejoint", "inertial", "geom", "site", "camera", "
 OF_EQUALITY = ("name", "active", "solref", "solimp", "body1", "body2", "site1", "site2", "anchor", "relpose",
                "torquescale", "joint1", "joint2", "tendon1", "tendon2", "polycoef")  # fmt: skip
 LARGEST = 1e18  # of any number
-NOT_READ = MESHES, GRAVCOMP, BALL_RANGE = "meshes of", "gravcomp of", "the range of the ball"
+# What goes with a robot in MuJoCo and has no place in ours: where the file has it (no element: any) and MjSpec.
+BESIDE = {
+    "cameras": ("worldbody", ("camera",), ("cameras",)),
+    "lights": ("worldbody", ("light",), ("lights",)),
+    "sites": ("worldbody", ("site",), ("sites",)),
+    "materials": ("asset", ("material",), ("materials",)),
+    "sensors": ("sensor", (), ("sensors",)),
+    "pairs and excluded pairs of contacts": ("contact", (), ("pairs", "excludes")),
+    "bodies that bend": ("deformable", (), ("flexes", "skins")),
+    "numbers and texts of <custom>": ("custom", (), ("numerics", "texts", "tuples")),
+    "other keyframes": ("keyframe", (), ("keys",)),
+}
+MEDIUM = ("wind", "density", "viscosity")  # of an <option>, which push bodies that move
+STOCK = {"solref": (0.02, 1.0), "solimp": (0.9, 0.95, 0.001, 0.5, 2.0), "margin": (0.0,)}  # of a constraint
+NOT_READ = MESHES, CONTACTS, GRAVCOMP, BALL_RANGE, SHAPES, GAINS, SOFTNESS, MOCAP = (
+    "meshes of",
+    "contacts of geoms, which are pictures here, of",
+    "gravcomp of",
+    "the range of the ball",
+    "shapes that are no boxes, spheres, cylinders, and those in the world, of",
+    "gains of the servos",
+    "how soft constraints are (solref, solimp, margin), of",
+    "the mocap body",
+)
 DISABLED = "equalities, which a <flag> disables:"
 FLAGS = ("frictionloss", "limit", "passive", "spring", "damper", "clampctrl", "actuation")  # whose numbers are read
 SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}  # numbers that the size of a geom has
@@ -123,6 +146,14 @@ class MjcfModel:
         """Note what is not read, and whose it is: meshes are not drawn, for one, and their files need not be there."""
         self.notes += [f"not read: {what} {', '.join(names)}"] if names else []
 
+    def tell_beside(self, found: Mapping[str, Sequence[str]], used: Collection[str], medium: Sequence[str]) -> None:
+        """Note what is `found` of `BESIDE`, but for what is `used`, and where a medium is not followed."""
+        for what, names in found.items():
+            unnamed = sum(not name for name in names)
+            told = [name for name in names if name and name not in used]
+            self.tell(what, told + [f"{unnamed} without a name"] * (unnamed > 0))
+        self.tell("a medium, <option>", medium)
+
     def tell_disabled(self, flags: Sequence[str], groups: str) -> None:
         """Note what an `<option>` disables in MuJoCo, and not here."""
         disabled = [f'<flag {flag}="disable"/>' for flag in flags] + [f'actuatorgroupdisable="{groups}"'] * bool(groups)
@@ -172,10 +203,9 @@ class _Reader:
         self.drawn: dict[str, Array] = {WORLD: np.eye(4)}  # body frames in the world, every joint as drawn
         for world in root.findall("worldbody"):
             self._sites(world, WORLD)
+            self.skipped[SHAPES] += [WORLD] * (world.find("geom") is not None)
             for element in world.findall("body"):
                 self._body(element, WORLD)
-        for what, names in self.skipped.items():
-            self.model.tell(what, names)
         disabled = "disable" in (flags.get("equality"), flags.get("constraint"))
         equalities = [element for group in root.findall("equality") for element in group]
         self.model.tell(DISABLED, [one.get("name") or f"<{one.tag}>" for one in equalities if disabled])
@@ -192,6 +222,20 @@ class _Reader:
         if chosen is not None:
             text = chosen.get("qpos", "")
             self.model.home = [float(v) for v in _numbers(text, len(text.split()), "<key>")]
+        for what, names in self.skipped.items():
+            self.model.tell(what, list(dict.fromkeys(names)))
+        self._beside(root, {} if option is None else option.attrib, chosen)
+
+    def _beside(self, root: ET.Element, option: Mapping[str, str], home: ET.Element | None) -> None:
+        found = {}
+        for what, (section, tags, _) in BESIDE.items():
+            groups = [list(group.iter() if tags else group) for group in root.findall(section)]
+            parts = [one for group in groups for one in group if one is not home and (not tags or one.tag in tags)]
+            found[what] = [one.get("name", "") for one in parts]
+        used = {e.get(key, "") for group in root.findall("equality") for e in group for key in ("site1", "site2")}
+        used |= {site.get("site", "") for group in root.findall("tendon") for site in group.iter("site")}
+        medium = [key for key in MEDIUM if any(float(v) for v in option.get(key, "0").split())]
+        self.model.tell_beside(found, (used - {""}) | {REMARK}, medium)
 
     def _attributes(self, element: ET.Element) -> dict[str, str]:
         return {**self.defaults.get(element.tag, {}), **element.attrib}
@@ -221,8 +265,9 @@ class _Reader:
     def _body(self, element: ET.Element, parent: str) -> None:
         name = element.get("name") or f"body{len(self.model.bodies) + 1}"
         label = f'<body name="{name}">'
-        if element.get("mocap") == "true":
-            raise DescriptionError(label, "mocap bodies are not supported", "remove it")
+        if element.get("mocap") == "true" and element.find("body") is None:
+            self.skipped[MOCAP].append(name)
+            return
         body = MjcfBody(name, parent, self._frame(element.attrib, label))
         if name in self.drawn:
             raise DescriptionError(label, "the name is used twice", "give each body its own name")
@@ -253,6 +298,8 @@ class _Reader:
             inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         else:
             inertia = np.diag(_numbers(element.get("diaginertia", "0 0 0"), 3, label))
+            if "diaginertia" not in element.attrib:
+                self.model.notes.append(f"no moment of inertia is stated, which MuJoCo refuses: {body.name}")
         body.com = frame[:3, 3]
         body.inertia = frame[:3, :3] @ inertia @ frame[:3, :3].T
 
@@ -261,6 +308,7 @@ class _Reader:
         kind = "free" if element.tag == "freejoint" else given.get("type", "hinge")
         name = given.get("name") or (f"{body}_joint" + (str(number + 1) if number else ""))
         label = f'<joint name="{name}">'
+        self._softness(given, name)
         if "springdamper" in given:
             raise NeedsCompilerError(f"springdamper of {label}")
         stiffness = joint_stiffness(given.get("stiffness", "0").split(), kind, label)
@@ -285,6 +333,10 @@ class _Reader:
             rest=turn * _number(given, "springref", 0.0, label),
         )
 
+    def _softness(self, given: Mapping[str, str], name: str) -> None:
+        if any(key.startswith(tuple(STOCK)) for key in given):
+            self.skipped[SOFTNESS].append(name)
+
     def _geom(self, body: MjcfBody, element: ET.Element) -> None:
         given = self._attributes(element)
         kind = given.get("type", "sphere")
@@ -295,6 +347,10 @@ class _Reader:
                 raise DescriptionError(label, f"a {kind} of {len(size)} number(s)", f"write {SIZES[kind]} as its size")
             colour = _numbers(given["rgba"], 4, f"{label} rgba") if "rgba" in given else GREY
             body.visuals.append(visual_of(body.name, kind, size, self._frame(given, label), colour))
+        elif "mesh" not in given:
+            self.skipped[SHAPES].append(body.name)
+        if any(given.get(key, "1") != "0" for key in ("contype", "conaffinity")):
+            self.skipped[CONTACTS].append(body.name)
 
     def _sites(self, element: ET.Element, body: str) -> None:
         for site in element.findall("site"):
@@ -309,7 +365,12 @@ class _Reader:
         name = given.get("name") or f"equality{len(self.model.closures) + len(self.model.gears) + 1}"
         label = f'<{element.tag} name="{name}">'
         if given.get("active") == "false":
+            self.model.notes.append(f"not read: the equality {name}, which is not active")
             return
+        if mocap := [given[key] for key in ("body1", "body2") if given.get(key) in self.skipped[MOCAP]]:
+            self.model.tell("the equality of a mocap body,", [f"{name} (of {mocap[0]})"])
+            return
+        self._softness(given, name)
         if element.tag == "tendon" or (element.tag == "joint" and "joint2" not in given):
             raise NeedsCompilerError(label)
         if element.tag == "joint":
@@ -376,6 +437,7 @@ class _Reader:
         if given.keys() & set(OF_GENERAL) or self.defaults.keys() & set(ACTUATORS) - {element.tag}:
             raise NeedsCompilerError(label)
         interface, gear = INTERFACES[element.tag], _number(given, "gear", 1.0, label)
+        self.skipped[GAINS] += [given.get("name") or given["joint"]] * (interface != "effort")
         spans = [_span(given, "force", label), _span(given, "ctrl", label) if interface == "effort" else None]
         doubt = "" if interface == "effort" else servo(interface)
         levers = {given["joint"]: (gear, 1.0)}

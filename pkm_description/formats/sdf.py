@@ -50,6 +50,7 @@ PARTS = {  # elements that are read, by the one around them: a misspelled one wo
     "limit": {"lower", "upper", "effort", "velocity"},
     "dynamics": {"damping", "friction", "spring_stiffness", "spring_reference"},
 }
+BESIDE = ("sensor", "collision", "light", "particle_emitter", "projector", "audio_source", "battery", "physics")
 NAMESPACE = "pkm"  # of our own element; libsdformat keeps elements with a prefix and does not read them
 TYPES = {"spherical": "ball"}
 
@@ -110,9 +111,15 @@ class _Reader:
             self.joint(element)
         self._plugins(model)
         self._check_inertias(model)
-        skipped = sorted({str(e.tag) for e in model} - READ - {"{urn:pkm}remark"})
+        skipped = {str(e.tag) for e in model} - READ - {"{urn:pkm}remark"}
+        skipped |= {str(e.tag) for e in root.findall("world/*")} - {"model", "gravity"}
         if skipped:
-            self.assembly.notes.append(f"not read: {', '.join(f'<{tag}>' for tag in skipped)}")
+            self.assembly.notes.append(f"not read: {', '.join(f'<{tag}>' for tag in sorted(skipped))}")
+        for tag in BESIDE:
+            having = [
+                e.get("name", "") for e in [*model.findall("link"), *model.findall("joint")] if e.find(tag) is not None
+            ]
+            self.assembly.notes += named(f"<{tag}> of", having, "not read")
         if model.findtext("static", "false").strip() in ("true", "1"):
             raise DescriptionError(label, "it is static: nothing moves", "remove <static>")
         remark = model.find("{urn:pkm}remark")
@@ -168,8 +175,6 @@ class _Reader:
         for visual in element.findall("visual"):
             self._visual(body, visual)
         self.assembly.bodies[name] = body
-        skipped = {str(child.tag) for child in element} & {"sensor", "collision", "light", "particle_emitter"}
-        self.assembly.notes += [f"not read: <{tag}> of {name}" for tag in sorted(skipped)]
 
     def _inertial(self, element: ET.Element, label: str) -> Inertial:
         inertial = element.find("inertial")
@@ -179,6 +184,9 @@ class _Reader:
             raise DescriptionError(f"{label} <inertial>", "auto: it has no values", "write mass, pose and inertia")
         frame = self._frame(inertial.find("pose"), f"{label} <inertial>")
         mass = inertial.find("mass")
+        for tag, meant in (("mass", "1 kg"), ("inertia", "1 kg m^2")):
+            if inertial.find(tag) is None:
+                self.assembly.notes.append(f"no <{tag}> is stated, which is {meant} in SDF: {element.get('name')}")
         six = np.eye(3)[np.triu_indices(3)]  # what SDF means where it says nothing
         for n, key in enumerate(SIX):
             one = inertial.find(f"inertia/{key}")

@@ -79,6 +79,7 @@ class _Tree:
         ends = {end for joint in of_world for end in (joint.parent, joint.child)}
         if self.base != WORLD and ends == {WORLD, self.base} and of_world[0].kind == "fixed":
             assembly.joints.remove(of_world[0])  # the base stands for the world
+            assembly.springs = [self._on_base(spring) for spring in assembly.springs]
         self.actuated = self._actuated(given.get("actuated"))
         self.tree, self.cut = spanning(assembly, self.base)
         self.gaps = {joint.name: self._gap(joint) for joint in self.cut if joint.kind in MEETING}
@@ -90,6 +91,14 @@ class _Tree:
             if name and name not in self.bodies:
                 raise self._error(f"no body {name!r} for the {what}", "name an existing body")
         self.root = ET.Element("robot", name=assembly.name)
+
+    def _on_base(self, spring: Spring) -> Spring:
+        there = inverse_transform(self.bodies[self.base].pose)
+        for end in ("from", "to"):
+            if getattr(spring, f"{end}_link") == WORLD:
+                point = (there @ np.append(getattr(spring, f"{end}_point"), 1.0))[:3]
+                spring = replace(spring, **{f"{end}_link": self.base, f"{end}_point": point})
+        return spring
 
     def _error(self, problem: str, remedy: str) -> DescriptionError:
         return DescriptionError(f"<{self.assembly.name}>", problem, remedy)

@@ -28,6 +28,7 @@ from pkm_description.formats.bodies_and_joints import (
     Body,
     Connection,
     at,
+    elements_left_out,
     of_joint,
     pose_attributes,
 )
@@ -131,9 +132,14 @@ class _Reader:
             joint.drawn = home.get(joint.name, joint.drawn)
         for element in root.findall("transmission/joint"):
             self.assembly.drive(element.get("name", ""), "<transmission>")
+        read = [
+            *root.findall("transmission"),
+            *(one for one in root.findall("gazebo") if one.find("joint") is not None),
+        ]
+        self.assembly.notes += elements_left_out(root, "not read", read)
 
     def _tell_massless(self) -> None:
-        """Note which bodies move and have no mass, by themselves or welded on."""
+        # which bodies move and have no mass, by themselves or welded on
         bodies, joints = self.assembly.bodies.values(), self.assembly.joints
         heavy = {one.name for one in bodies if not one.inertial.massless}
         heavy |= {joint.parent for joint in joints if joint.kind == "fixed" and joint.child in heavy}

@@ -52,6 +52,15 @@ KINDS = {
 }
 SHAPES = {"Cube": ("box", ("size",)), "Sphere": ("sphere", ("radius",)), "Cylinder": ("cylinder", ("radius", "height"))}
 AXES = dict(zip("XYZ", np.eye(3), strict=True))
+BESIDE = {  # prims that have no place in ours, by the end of their type
+    "cameras": "Camera",
+    "lights": "Light",
+    "materials": "Material",
+    "meshes of": "Mesh",
+    "capsules of": "Capsule",
+    "cones of": "Cone",
+    "planes of": "Plane",
+}
 LONGEST = 40_000_000  # bytes of text, which needs forty times as much memory
 SMALLEST_UNIT = 1e-9  # m or kg
 SINGLE = 1e-6  # relative: what single precision keeps of a number
@@ -123,6 +132,7 @@ class _Reader:
                 self._body(prim)
             elif prim.GetTypeName() == "PhysicsScene":
                 self._gravity(prim)
+        self._beside(prims, physics)
         self.joints: dict[str, str] = {}
         found = [
             prim for prim in prims if str(prim.GetTypeName()).startswith("Physics") and "Joint" in prim.GetTypeName()
@@ -132,8 +142,10 @@ class _Reader:
             refuse_near(kind, KINDS, place, "type")
         if odd := sorted(kind for kind in others if "Joint" in kind):
             self.assembly.notes.append(f"not read: prims of type {', '.join(odd)}")
+        self.gains: list[str] = []  # of drives, which are not read
         for prim in found:
             self._joint(prim)
+        self.assembly.notes += [f"not read: gains of the drives {', '.join(self.gains)}"] if self.gains else []
         if any(prim.GetAttribute("newton:jointsAddMobility").Get() for prim in prims):
             self._stack()
         for prim in found:
@@ -145,6 +157,21 @@ class _Reader:
                 self.assembly.drive(
                     self.joints[str(target[0])], str(prim.GetPath()), "position" if affine else "effort"
                 )
+
+    def _beside(self, prims: Sequence[Any], physics: Any) -> None:
+        # told by its body where it is on one, else by its own name
+        groups = {what: [p for p in prims if str(p.GetTypeName()).endswith(end)] for what, end in BESIDE.items()}
+        groups["contacts of"] = [prim for prim in prims if prim.HasAPI(physics.CollisionAPI)]
+        tendons = [prim for prim in prims if any("Tendon" in one for one in prim.GetAppliedSchemas())]
+        groups["tendons of PhysX,"] = tendons
+        for what, some in groups.items():
+            names = dict.fromkeys(self.bodies.get(self._owner(prim), str(prim.GetName())) for prim in some)
+            self.assembly.notes += [f"not read: {what} {', '.join(names)}"] if names else []
+
+    def _owner(self, prim: Any) -> str:
+        while prim and str(prim.GetPath()) not in self.bodies:
+            prim = prim.GetParent()
+        return str(prim.GetPath()) if prim else ""
 
     def _gravity(self, prim: Any) -> None:
         exact = prim.GetAttribute("pkm:gravity").Get()
@@ -226,12 +253,10 @@ class _Reader:
             return WORLD, local
         pose, scale = self._pose(target)
         local[:3, 3] = place * scale
-        owner = target
-        while owner and str(owner.GetPath()) not in self.bodies:
-            owner = owner.GetParent()
+        owner = self._owner(target)
         if not owner:
             return WORLD, pose @ local
-        name = self.bodies[str(owner.GetPath())]
+        name = self.bodies[owner]
         return name, inverse_transform(self.assembly.bodies[name].pose) @ pose @ local
 
     def _joint(self, prim: Any) -> None:
@@ -306,6 +331,7 @@ class _Reader:
             lower, upper, speed, effort, joint.damping, joint.friction, joint.armature = (float(v) for v in exact[:7])
             joint.spring_stiffness, joint.spring_reference, joint.drawn = (float(v) for v in exact[7:])
         elif stiffness or damping:  # a drive that holds a position or a speed
+            self.gains.append(joint.name)
             self.assembly.drives[joint.name] = "position" if stiffness else "velocity"
             joint.driven = True
         limited = lower <= upper and math.isfinite(lower) and math.isfinite(upper)

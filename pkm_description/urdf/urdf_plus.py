@@ -201,6 +201,10 @@ def refuse_misspelled(element: ET.Element, label: str = "<robot>") -> None:
         name = _tag(child)
         inner = f"{'' if tag == 'robot' else label + ' '}<{name}{_quoted_name(child)}>"
         known = ELEMENTS.get(tag, ())
+        if _foreign(child, element) and name in ("constraint", "loop_joint"):
+            raise DescriptionError(
+                inner, f"it is of the namespace {child.tag[1 : -len(name) - 1]}", "write it without one"
+            )
         refuse_near(name, known, inner if tag == "robot" else label)
         if tag == "robot" and name not in known and any(word in name.lower() for word in LOOP_WORDS):
             raise DescriptionError(inner, f"element {name!r} is not known", "did you mean 'loop_joint'?")
@@ -213,7 +217,8 @@ def refuse_misspelled(element: ET.Element, label: str = "<robot>") -> None:
 def unread(root: ET.Element) -> list[str]:
     """A sentence that names the elements under `<robot>`, and of loops in others' words, that nobody here knows."""
     parents = [root, *(child for child in root if ELEMENTS.get(_tag(child)) is OTHER_LOOP)]
-    tags = {_tag(child) for parent in parents for child in parent if _tag(child) not in ELEMENTS[_tag(parent)]}
+    children = [(child, parent) for parent in parents for child in parent]
+    tags = {_tag(e) for e, parent in children if _foreign(e, parent) or _tag(e) not in ELEMENTS[_tag(parent)]}
     return [f"not read: {', '.join(f'<{tag}>' for tag in sorted(tags))}"] if tags else []
 
 
@@ -226,6 +231,10 @@ def check_version(root: ET.Element) -> None:
     version = root.get("version", "1.0")
     if not re.fullmatch(r"1(\.\d)?", version.strip()):
         raise DescriptionError("<robot>", f"version {version!r} is not known", "write 1.0 to 1.9, or leave it out")
+
+
+def _foreign(child: ET.Element, parent: ET.Element) -> bool:
+    return child.tag.rpartition("}")[0] != parent.tag.rpartition("}")[0]
 
 
 def _tag(element: ET.Element) -> str:

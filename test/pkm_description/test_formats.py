@@ -129,6 +129,15 @@ def test_frames_in_a_long_row_are_refused():
         load_mechanism(text, NAMED)
 
 
+def test_what_has_no_place_here_is_told():
+    text = re.sub("<inertia>.*?</inertia>", "", FOUR_BAR, count=1, flags=re.DOTALL)
+    assert text != FOUR_BAR
+    text = text.replace("</model>", '<gripper name="g"/></model>').replace("</link>", '<sensor name="s"/></link>', 1)
+    notes = " ".join(plus_text(text, NAMED)[1])
+    assert re.search(r"not read: <gripper>.* not read: <sensor> of \w+ ", notes)
+    assert re.search(r"no <inertia> is stated, which is 1 kg m\^2 in SDF: \w+", notes)
+
+
 def test_a_plugin_that_drives_a_joint_is_read():
     drives, other = '<plugin name="J"><joint_name>motor</joint_name></plugin>', '<plugin name="Wind"/></model>'
     notes = plus_text(FOUR_BAR.replace("</model>", drives + other), {"platform": "coupler"})[1]
@@ -272,7 +281,7 @@ WHAT_IT_HAS = {
     ),
     "collision shape": (
         '<link name="left_forearm">', f'<link name="left_forearm">{SPHERE}', 0.0375,
-        dict.fromkeys(SIMULATORS, "left out: collision shapes"),
+        dict.fromkeys(SIMULATORS, "left out: <collision> left_forearm"),
     ),
     "sensor of Gazebo": (
         "<pkm ", IMU + "<pkm ", 775.0,

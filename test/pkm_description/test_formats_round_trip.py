@@ -232,6 +232,9 @@ def test_usd_that_names_what_is_not_there_is_told():
     pytest.importorskip("pxr")
     with pytest.raises(DescriptionError, match="x: there is no prim /table/plte, its physics:body1"):
         load_mechanism(STACKED.replace("body1 = </table/plate>", "body1 = </table/plte>"))
+    eye = STACKED.replace('def Xform "plate"', 'def Camera "eye" {}\ndef Xform "plate"', 1)
+    assert eye != STACKED
+    assert "not read: cameras eye" in assembly_of(eye).notes
     missing = STACKED.replace('"table" (prepend', '"table" (references = @gone.usda@\n prepend')
     assert any("not read: Could not open asset @gone.usda@" in note for note in assembly_of(missing).notes)
 

@@ -288,7 +288,15 @@ def test_drawing_need_not_be_closed_where_home_is_stated():
 
 
 def test_unknown_elements_are_named(tmp_path, capsys):
-    (tmp_path / "odd.urdf").write_text((TREE % CAD).replace("</robot>", "<plume/><gazebo/></robot>"))
-    assert "not read: <plume>" in load_model(tmp_path / "odd.urdf").notes
+    odd = '<plume/><gazebo/><sensor name="eye"/></robot>'
+    (tmp_path / "odd.urdf").write_text((TREE % CAD).replace("</robot>", odd))
+    notes = load_model(tmp_path / "odd.urdf").notes
+    assert {"not read: <plume>", "not read: <gazebo> of the robot", "not read: <sensor> eye"} <= set(notes)
+    assert "not read: <plume>" in load_model((TREE % "").replace("</robot>", odd)).notes
+    foreign = re.sub("<(/?)loop_joint", r"<\1drake:loop_joint", TREE % CAD).replace(
+        "<robot ", '<robot xmlns:drake="http://drake.mit.edu" '
+    )
+    with pytest.raises(DescriptionError, match=r"it is of the namespace http://drake\.mit\.edu; write it without one"):
+        load_model(foreign)
     assert main([str(tmp_path / "odd.urdf"), "--platform", "coupler", "-o", str(tmp_path / "out.urdf")]) == 0
     assert capsys.readouterr().err.count("<plume>") == 1

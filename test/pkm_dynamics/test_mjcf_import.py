@@ -50,6 +50,8 @@ FIVE_BAR = """<mujoco model="five_bar">
   </actuator>
 </mujoco>"""
 
+TURNED = 'pos="0.1 0.2 0.3" euler="10 -20 30">'
+
 # A platform on three balls: ball joints, a free platform, inertia from geoms, defaults with a class.
 SIX_UPS = """<mujoco><compiler angle="radian"/>
   <default><default class="leg"><geom type="capsule" density="1000"/></default></default>
@@ -331,6 +333,85 @@ def test_what_is_dropped_is_told_by_name() -> None:
     for one in (other, other.replace("<mujoco>", COMPILED)):
         told = " ".join(assembly_of(one).notes)
         assert 'as if enabled: <flag spring="disable"/>, <flag actuation="disable"/>' in told
+
+
+def test_what_robots_have_no_place_for_is_told_by_both_readers() -> None:
+    pytest.importorskip("mujoco")
+    text = re.sub("<mujoco.*>", "<mujoco>", FIVE_BAR, count=1)
+    for old, new in (
+        ("<option ", '<option density="1.2" '),
+        ("<worldbody>", '<worldbody><light name="lamp"/><camera name="front"/><geom type="plane" size="1 1 1"/>'),
+        ("</worldbody>", '<body name="aim" mocap="true"><geom type="sphere" size="0.1"/></body></worldbody>'),
+        (
+            'axis="0 0 1"/>',
+            'axis="0 0 1" solreflimit="0.01 1"/><site name="tip"/><geom type="ellipsoid" size="1 1 1"/>',
+        ),
+        ("<equality>", '<equality><weld name="grip" body1="aim" body2="left_bar"/>'),
+        ("</equality>", '<joint joint1="left_elbow" active="false" name="off"/></equality>'),
+        ("<position ", '<position name="servo" '),
+        (
+            "</mujoco>",
+            '<asset><material name="steel"/></asset><sensor><jointpos name="angle" joint="left_motor"/></sensor>'
+            '<contact><exclude body1="left_arm" body2="right_arm"/></contact>'
+            '<custom><text name="by" data="us"/></custom>'
+            '<keyframe><key qpos="0 0 0 0"/><key name="bent" qpos="0 0 0 0"/></keyframe></mujoco>',
+        ),
+    ):
+        assert old in text
+        text = text.replace(old, new, 1)
+    plain = read(ET.fromstring(text))
+    compiled = assembly_of(text.replace("<mujoco>", COMPILED))
+    assert set(compiled.notes) >= {
+        "not read: cameras front",
+        "not read: lights lamp",
+        "not read: sites tip",
+        "not read: materials steel",
+        "not read: sensors angle",
+        "not read: pairs and excluded pairs of contacts 1 without a name",
+        "not read: numbers and texts of <custom> by",
+        "not read: other keyframes bent",
+        "not read: a medium, <option> density",
+        "not read: the mocap body aim",
+        "not read: the equality of a mocap body, grip (of aim)",
+        "not read: the equality off, which is not active",
+        "not read: gains of the servos servo",
+        "not read: contacts of geoms, which are pictures here, of left_bar",
+        "not read: how soft constraints are (solref, solimp, margin), of left_elbow",
+    }
+    assert {note for note in compiled.notes if "no limit of effort" not in note} == set(plain.notes)
+    assert len(assembly_of(FIVE_BAR).notes) == len(compiled.notes) - len(plain.notes) + 1  # of the servo, and its gains
+
+
+def test_a_spring_on_the_world_is_one_on_the_base_that_stands_for_it() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    pull = '<tendon><spatial stiffness="30" springlength="0.4"><site site="high"/><site site="tip"/></spatial></tendon>'
+    text = (
+        FIVE_BAR.replace("<worldbody>", '<worldbody><site name="high" pos="0.3 0.1 1"/><body name="base" ' + TURNED)
+        .replace("</worldbody>", "</body></worldbody>")
+        .replace('<joint name="left_elbow"', '<site name="tip" pos="0.1 0.02 0"/><joint name="left_elbow"')
+        .replace("</mujoco>", f"{pull}</mujoco>")
+        .replace("-9.81", "0")
+    )
+    mechanism = load_mechanism(text, {"platform": "left_bar"})
+    assert mechanism.base_link == "base"
+    dynamics = Dynamics(mechanism)
+    k = dynamics.kinematics
+    m = mujoco.MjSpec.from_string(text).compile()
+    m.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+    data = mujoco.MjData(m)
+
+    def energy(driven: np.ndarray) -> float:
+        found = k.forward(driven, near=k.home).by_name("joints")
+        for n in range(m.njnt):
+            data.qpos[n] = found[m.joint(n).name]
+        mujoco.mj_forward(m, data)
+        return float(data.energy[0])
+
+    driven, step = k.inverse(k.home).actuated + np.array([0.1, -0.05]), 1e-5 * np.eye(2)
+    effort = dynamics.inverse(k.forward(driven, near=k.home).pose, np.zeros(6)).effort
+    expected = [(energy(driven + way) - energy(driven - way)) / 2e-5 for way in step]
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(effort, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_too_many_bodies_are_refused_before_mujoco_reads_them() -> None:

@@ -25,6 +25,7 @@ from pkm_kinematics.check import as_text, examine, main
 from pkm_kinematics.load_verdicts import weight_at_home
 from pkm_kinematics.verdicts import WEAK, Verdict, hold_at, poses_around
 from test.conftest import EVERYDAY
+from test.oracles.redundant_robots import on_a_rail
 
 PACKAGE = Path(pkm_description.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs"
@@ -618,3 +619,12 @@ def test_verdicts_in_words() -> None:
     first = "gough_stewart: usable, 1 warning\n  warning: force amplification at home 9.526: 1 N on the platform"
     assert text.startswith(first)
     assert "remedy: move <home>" in text
+
+
+def test_a_load_on_the_platform_is_none_on_the_rail() -> None:
+    kinematics = Kinematics(load_mechanism(on_a_rail("delta", axis="1 0 0")))
+    hold = hold_at(kinematics, kinematics.home)
+    assert hold is not None
+    alone = hold_at(other := Kinematics(load_mechanism("delta")), other.home)
+    assert alone is not None
+    np.testing.assert_allclose(hold.efforts, [*alone.efforts, 1.0], rtol=1e-9)
