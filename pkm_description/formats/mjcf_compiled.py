@@ -87,7 +87,7 @@ def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
     if m.nkey:
         chosen = next((k for k in range(m.nkey) if m.key(k).name == "home"), 0)
         model.home = [float(v) for v in m.key_qpos[chosen]]
-        beside["other keyframes"].pop(chosen)
+        beside["other keyframes"] = [m.key(k).name for k in range(m.nkey) if k != chosen]
     _tell_beside(m, names, joints, model, beside, shown)
     return model
 

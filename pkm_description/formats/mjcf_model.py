@@ -37,7 +37,7 @@ BESIDE = {
     "pairs and excluded pairs of contacts": ("contact", (), ("pairs", "excludes")),
     "bodies that bend": ("deformable", (), ("flexes", "skins")),
     "numbers and texts of <custom>": ("custom", (), ("numerics", "texts", "tuples")),
-    "other keyframes": ("keyframe", (), ("keys",)),
+    "other keyframes": ("keyframe", (), ()),
 }
 MEDIUM = ("wind", "density", "viscosity")  # of an <option>, which push bodies that move
 STOCK = {"solref": (0.02, 1.0), "solimp": (0.9, 0.95, 0.001, 0.5, 2.0), "margin": (0.0,)}  # of a constraint
