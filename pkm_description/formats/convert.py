@@ -13,7 +13,7 @@ from pathlib import Path
 from pkm_description.command_options import add_output, add_robot, write_output, wrong
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats import DOUBT, USD, YAML
-from pkm_description.formats.bodies_and_joints import REMARKED, left_out_of, named, weak_passive_joints
+from pkm_description.formats.bodies_and_joints import REMARKED, SMALL, left_out_of, named, weak_passive_joints
 from pkm_description.formats.mjcf_export import export_mjcf, gap_in_mujoco
 from pkm_description.formats.sdf import to_sdf
 from pkm_description.formats.urdf_dialects import to_constraints, to_tree, to_yaml
@@ -49,6 +49,12 @@ def _mjcf(mechanism: Robot) -> tuple[str, list[str]]:
     if drives:
         notes.append(f"these drives become effort motors, and their own kind is {REMARKED}: {', '.join(drives)}")
     text = export_mjcf(mechanism)
+    bodies = {e.get("name", ""): e for e in read_xml(text, "MJCF").iter("body")}
+    passed_over = [e.get("name", "") for e in links if e.find("visual") is not None and e.get("name", "") not in bodies]
+    notes += named("pictures of what weighs nothing,", [name for name in passed_over if name != mechanism.base_link])
+    massless = [link.name for link in mechanism.links if link.inertial.massless and link.name in bodies]
+    if light := [name for name in massless if bodies[name].find("inertial") is not None]:
+        notes.append(f"bodies without mass get {SMALL:g} of the robot's: {', '.join(light)}")
     if find_spec("mujoco"):
         gap = gap_in_mujoco(text)
         apart = f"ends of loops come {gap:.2g} m or rad apart in MuJoCo while the robot falls for 0.2 s"

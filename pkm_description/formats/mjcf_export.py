@@ -93,6 +93,7 @@ class _Export:
         self.bodies: dict[str, ET.Element] = {}
         self.qpos: list[float] = []  # of the keyframe, in MuJoCo's order: depth first
         self.visuals = visuals_of(mechanism)[0]
+        self.drawn = {visual.link for visual in self.visuals}
 
     def text(self) -> str:
         m = self.mechanism
@@ -160,8 +161,8 @@ class _Export:
             and link not in self.ends
             and link != self.mechanism.platform_link
             and len(below) == 1
-            and below[0].type is not JointType.FIXED
             and link in self.moved
+            and (below[0].type is not JointType.FIXED or link not in self.drawn)
         )
 
     def _body(self, parent: ET.Element, joints: Sequence[Joint]) -> None:

@@ -105,6 +105,8 @@ class _Reader:
         gravity = root.find("world/gravity")
         if gravity is not None:
             self.assembly.gravity = _numbers(gravity, 3, "<gravity>")
+        turn = self._frame(model.find("pose"), label)[:3, :3]  # of the model in the world
+        self.assembly.gravity = turn.T @ self.assembly.gravity
         for element in model.findall("link"):
             self._link(element)
         for element in model.findall("joint"):

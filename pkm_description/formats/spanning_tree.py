@@ -365,7 +365,8 @@ class _Tree:
     def _pkm(self) -> None:
         given = {} if self.pkm is None else dict(self.pkm.attrib)
         given |= {"base_link": self.base, "platform_link": self.platform}
-        given.setdefault("gravity", row(self.assembly.gravity))
+        turn = self.bodies[self.base].pose[:3, :3]  # of the base's frame, in which gravity is said
+        given.setdefault("gravity", row(turn.T @ self.assembly.gravity))
         home = append_home(append(self.root, "pkm", **given), self.home)
         several = tuple(f"{joint.name}/" for joint in self.assembly.joints if joint.kind in SEVERAL)
         remarked = [] if self.pkm is None else self.pkm.findall("home/joint")

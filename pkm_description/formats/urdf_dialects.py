@@ -312,9 +312,14 @@ def to_tree(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
 
 def to_constraints(mechanism: Mechanism | TreeModel) -> tuple[str, list[str]]:
     """URDF with a `<constraint>` for each loop; `<pkm>`, which others skip, says what our reader needs."""
-    root, notes = _plain(mechanism, ours=("spring", "beam", "bearing"))
-    if kept := [element.get("name", "") for element in root.findall("coupling")]:
-        notes.append(f"only in elements that other tools skip: couplings of joints, {', '.join(kept)}")
+    root, notes = _plain(mechanism, ours=("beam", "bearing"))
+    sprung = [joint for joint in root.findall("joint") if joint.find("dynamics[@spring_stiffness]") is not None]
+    for what, kept in (
+        ("couplings of joints", root.findall("coupling")),
+        ("springs", [*root.findall("spring"), *sprung]),
+    ):
+        names = ", ".join(element.get("name", "") for element in kept)
+        notes += [f"only in elements and attributes that other tools skip: {what}, {names}"] if names else []
     pkm = root.find("pkm")
     if pkm is not None:
         append_home(pkm, home_positions(mechanism))
@@ -367,7 +372,7 @@ def _plain(
                 if tag != "loop":
                     lost.setdefault(f"<{tag}>", []).append(child.get("name", "") or parent.get("name", ""))
     for joint in root.findall("joint"):
-        dynamics = joint.find("dynamics")
+        dynamics = joint.find("dynamics") if "spring" in ours else None
         if dynamics is not None and dynamics.attrib.pop("spring_stiffness", ""):
             dynamics.attrib.pop("spring_reference", "")
             lost.setdefault("springs of joints", []).append(joint.get("name", ""))

@@ -125,6 +125,7 @@ class _Reader:
         remark = stage.GetRootLayer().customLayerData.get("pkm", "")
         if remark:
             self.assembly.remark = read_xml(remark, "the remark `pkm` of the layer")
+        self.assembly.gravity = 0.0 - 9.81 * AXES[str(geom.GetStageUpAxis(stage))]
         self.transforms = geom.XformCache()
         self.bodies: dict[str, str] = {}  # names by path
         for prim in prims:
@@ -180,8 +181,10 @@ class _Reader:
             return
         size, way = (prim.GetAttribute(f"physics:gravity{part}").Get() for part in ("Magnitude", "Direction"))
         way = np.array((0.0, 0.0, 0.0) if way is None else way, dtype=np.float64)
-        if size is not None and math.isfinite(size) and size >= 0.0 and way.any():
-            self.assembly.gravity = way / np.linalg.norm(way) * size * self.metre
+        if way.any():
+            self.assembly.gravity = way / np.linalg.norm(way) * 9.81
+        if size is not None and math.isfinite(size) and size >= 0.0:  # else the earth's
+            self.assembly.gravity *= size * self.metre / 9.81
 
     def _pose(self, prim: Any) -> tuple[Array, Array]:
         """Pose (4, 4) in metres of a prim in the world, and its scale (3,)."""

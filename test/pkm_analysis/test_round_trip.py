@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from pkm_analysis.zoo import FORMATS, difference, there_and_back
 from pkm_description.formats.convert import WRITERS, main
+from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_description.load import load_model
 from pkm_description.tree_model import TreeModel
 from pkm_runtime.errors import PkmError
@@ -189,3 +191,56 @@ def test_the_command_says_what_looks_like_millimetres(tmp_path: Path, capsys: py
     file.write_text(GRIPPER.replace('<body name="finger" pos="0 0 0.05"', '<body name="finger" pos="0 0 50.5"'))
     assert main([str(file), "--to", "sdf"]) == 0
     assert '<joint name="finger"> <origin>: 50.5 looks like mm' in capsys.readouterr().err
+
+
+def random_tree(seed: int) -> str:
+    """MJCF of bodies and frames at random, the base among them, and joints with a `pos`, a `ref` and springs."""
+    random = np.random.default_rng(seed)
+
+    def numbers(count: int, size: float) -> str:
+        return " ".join(map(repr, random.uniform(-size, size, count).tolist()))
+
+    def body(depth: int) -> str:
+        moments = " ".join(map(repr, random.uniform(0.01, 0.014, 3).tolist()))
+        name, place = f"b{random.integers(10**9)}", f'pos="{numbers(3, 0.2)}" quat="{numbers(4, 1.0)}"'
+        text = f'<body name="{name}" {place}><inertial pos="{numbers(3, 0.05)}" quat="{numbers(4, 1.0)}" mass="1.3"'
+        text += f' diaginertia="{moments}"/>'
+        for n in range(random.integers(1, 3) if depth else 0):
+            kind = random.choice(["hinge", "hinge", "slide"])
+            text += (
+                f'<joint name="{name}_{n}" type="{kind}" axis="{numbers(3, 1.0)}" pos="{numbers(3, 0.05)}" ref="0.2"'
+            )
+            text += f' damping="0.1" stiffness="{random.choice([0.0, 1.5])}" springref="0.1"/>'
+        return text + "".join(body(depth + 1) for _ in range(2 if depth < 2 else 0)) + "</body>"
+
+    option = f'<compiler angle="radian"/><option gravity="{numbers(3, 10.0)}"/>'
+    names = re.findall(r'body name="(\w+)"', tree := body(0))
+    loop = f'<connect body1="{names[-1]}" body2="{names[1]}" anchor="{numbers(3, 0.1)}"/>'
+    return f"<mujoco>{option}<worldbody>{tree}</worldbody><equality>{loop}</equality></mujoco>"
+
+
+@pytest.mark.parametrize("kind", ["mjcf", "sdf", "usd", "urdf+constraint"])
+def test_random_trees_move_as_in_mujoco(kind: str) -> None:
+    """Bodies on a base that is turned in the world, written in a format and read again."""
+    mujoco = pytest.importorskip("mujoco")
+    if kind == "usd":
+        pytest.importorskip("pxr")
+    for seed in range(2):
+        text = random_tree(seed)
+        back = export_mjcf(load_model(WRITERS[kind](load_model(text))[0]))
+        models = [mujoco.MjSpec.from_string(one).compile() for one in (text, back)]
+        states = [mujoco.MjData(m) for m in models]
+        random = np.random.default_rng(seed)
+        joints = [models[0].joint(j).name for j in range(models[0].njnt)]
+        assert joints
+        for name in joints:
+            position, rate = random.uniform(-0.5, 0.5), random.normal()
+            for m, state in zip(models, states, strict=True):
+                state.qpos[m.joint(name).qposadr], state.qvel[m.joint(name).dofadr] = position, rate
+        for m, state in zip(models, states, strict=True):
+            mujoco.mj_forward(m, state)
+        dofs = [[int(m.joint(name).dofadr[0]) for name in joints] for m in models]
+        forces = [[s.qfrc_bias[d], s.qfrc_passive[d]] for s, d in zip(states, dofs, strict=True)]
+        np.testing.assert_allclose(*forces, rtol=0.0, atol=1e-8 * np.abs(forces[0]).max())
+        gaps = [float(np.linalg.norm(state.efc_pos)) for state in states]
+        assert gaps[1] == pytest.approx(gaps[0], rel=1e-9)

@@ -228,6 +228,23 @@ def test_pointers_of_git_lfs_are_told(ending, tmp_path):
         load_mechanism(file)
 
 
+@pytest.mark.parametrize(
+    ("up", "scene", "gravity"),
+    [
+        ("Y", "", (0, -9.81, 0)),
+        ("Z", 'def PhysicsScene "s" {}', (0, 0, -9.81)),
+        ("Y", 'def PhysicsScene "s" {\nfloat physics:gravityMagnitude = 100\n}', (0, -1, 0)),
+        ("Y", 'def PhysicsScene "s" {\nvector3f physics:gravityDirection = (2, 0, 0)\n}', (9.81, 0, 0)),
+        ("Z", 'def PhysicsScene "s" {\nfloat physics:gravityMagnitude = 0\n}', (0, 0, 0)),
+    ],
+)
+def test_usd_that_says_no_direction_of_gravity_means_down(up, scene, gravity):
+    pytest.importorskip("pxr")
+    text = STACKED.replace("    metersPerUnit = 0.01\n)", f'    metersPerUnit = 0.01\n    upAxis = "{up}"\n)\n{scene}')
+    assert text != STACKED
+    np.testing.assert_allclose(assembly_of(text).gravity, gravity)
+
+
 def test_usd_that_names_what_is_not_there_is_told():
     pytest.importorskip("pxr")
     with pytest.raises(DescriptionError, match="x: there is no prim /table/plte, its physics:body1"):
