@@ -352,7 +352,8 @@ def joint_numbers(found: TransmissionRange, gains: Gains) -> list[dict[str, tupl
     for j in range(len(t.joints)):
         inertia = found.armature[good][:, j, j]
         coupled = np.abs(np.delete(found.armature[-1, j], j)).max(initial=0.0) / max(inertia.mean(), 1e-300)
-        over = f"{inertia.min():.3g} to {inertia.max():.3g} over the range"
+        most = found.extremes[f"with the linkage's, at {t.joints[j]}"].value  # between the nodes, too
+        over = f"{inertia.min():.3g} to {max(most, inertia.max()):.3g} over the range"
         effort, speed = found.effort[:, j], found.speed[:, j]
         no_limit = Extreme(np.inf, t.home)
         least = [found.extremes.get(f"{what} of {t.joints[j]} alone", no_limit).value for what in ("effort", "speed")]

@@ -159,6 +159,20 @@ def test_configurations_are_python_with_the_numbers(tmp_path: Path) -> None:
     )
 
 
+def test_a_configuration_says_the_worst_inertia_of_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside a fold it is between the positions that are looked at first."""
+    file = tmp_path / "mjlab.py"
+    ankle = Path(__file__).parents[1] / "pkm_dynamics" / "transmission" / "ankle_two_rods.xml"
+    command = [str(ankle), "--joints", "pitch,roll", "--actuators", "right_motor,left_motor"]
+    assert main([*command, "--range", "pitch=-1.3:1.3", "roll=-0.9:0.9", "--mjlab", str(file)]) == 0
+    worst = re.findall(r"with the linkage's, at \w+ \[kg m\^2\] +\S+ +\S+ +(\S+)", capsys.readouterr().out)
+    told = re.findall(r"\S+ to (\S+) over the range", file.read_text())
+    assert len(worst) == 2
+    assert [float(one) for one in told] == pytest.approx([float(one) for one in worst], rel=6e-3)
+
+
 def test_a_negative_margin_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     robot = four_bar(tmp_path)
     assert main([robot, "--joints", "rocker", "--actuators", "motor", "--range", "rocker=0:2.1rad"]) == 0
