@@ -103,7 +103,8 @@ def _tell_beside(
     touching = dict.fromkeys(m.geom_bodyid[(m.geom_contype | m.geom_conaffinity) > 0])
     model.tell(CONTACTS, [names[i] for i in touching if i in shown[1:]])
     servos = [i for i in range(m.nu) if _law(m, i)[0] != "effort"]
-    model.tell(GAINS, [m.actuator(i).name or f"actuator{i + 1}" for i in servos])
+    of_joint = {i: joints[m.actuator_trnid[i][0]] for i in servos if m.actuator_trntype[i] in (0, 1)}
+    model.tell(GAINS, [m.actuator(i).name or of_joint.get(i, f"actuator{i + 1}") for i in servos])
     equalities = [m.eq(i).name or f"equality{i + 1}" for i in range(m.neq)]
     soft = [*_soft(m, "eq", equalities), *_soft(m, "jnt", joints)]
     soft += _soft(m, "dof", [joints[j] for j in m.dof_jntid])
