@@ -91,8 +91,7 @@ def test_limits_drives_friction_and_springs_come_back(kind: str) -> None:
     leader = again.joint_named["thumb"].mimic
     assert leader is not None
     assert (leader.joint, leader.multiplier) == ("crank", 1.5)
-    lost = kind == "urdf+constraint"  # which names it
-    assert len(again.springs) == (0 if lost else 1)
+    assert len(again.springs) == 1
     assert any("spring" in note and "return" in note for note in WRITERS[kind](gripper)[1]) == (kind != "mjcf")
 
 
