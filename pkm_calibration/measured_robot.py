@@ -123,12 +123,21 @@ class MeasuredRobot:
         return states
 
     def _other_unit(self) -> str:
-        """What may be wrong with the readings of the drives: a unit, where all have configurations in that."""
+        """What may be wrong with the readings of the drives: a unit or two columns, where all then stand."""
         slides = np.asarray(self.model.slides, dtype=bool)[self.drives]
         for unit, factor, kind in (("deg", math.pi / 180.0, ~slides), ("mm", 1e-3, slides)):
             scaled = np.where(kind, factor, 1.0) * self.measured.drives
             if kind.any() and _followed(self._unmoved, self.drives, scaled)[1].all():
                 return f"in {unit} all readings have one: write [{unit}] in the header"
+        names, found = self.mechanism.actuated_joints, []
+        for one, other in combinations(range(len(names)), 2):
+            turned = replace(self.measured, drives=_exchanged(self.measured.drives, one, other))
+            states, there = _followed(self._unmoved, self.drives, turned.drives)
+            if there.all():
+                miss = _miss(_points(MeasuredRobot(self.parameters, turned, nominal=states)), turned.position)
+                found.append((float(np.nan_to_num(miss)), f"{names[one]} and {names[other]}"))
+        if found and min(found)[0] < ASTRAY * self.model.length:
+            return f"columns {min(found)[1]} look swapped: swap their names"
         return "is this another robot, another zero, or another unit?"
 
     @staticmethod

@@ -29,7 +29,7 @@ import numpy as np
 from pkm_description.description_error import DescriptionError
 from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.joint_geometry import home_positions
-from pkm_description.loops.closure import ClosureModel
+from pkm_description.loops.closure import ClosureModel, advance, null_space
 from pkm_description.loops.home import CLOSED, close
 from pkm_description.mechanism import Array, JointType, Mechanism, frozen
 from pkm_description.rotations import rotation_from_rpy, rotation_from_vector, rpy_from_rotation, transform
@@ -38,6 +38,7 @@ from pkm_runtime.yaml_section import Section, read_yaml
 
 PLACES = ("origin", "predecessor", "successor")
 LARGEST = 0.2  # m, rad, or of a ratio: beyond, it is no correction but another robot
+AWAY = 0.02  # a dimensionless motion of the drawing, which displaced loops have to have, too
 NAMES = ("x", "y", "z", "yaw", "pitch", "roll")  # a free platform's coordinates
 
 
@@ -126,8 +127,9 @@ def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Me
 
 
 def _keeps_its_branch(mechanism: Mechanism, displacements: Sequence[Displacement]) -> bool:
-    """Whether the displaced loops close with the platform on the branch that the drawing gives it. Ratios do not count:
-    those of drives change no loop, and those that loops imply stay.
+    """Whether the displaced loops close, and move as drawn, with the platform on the branch that the drawing gives it.
+
+    In some pose they may close by chance. Ratios do not count: those of drives change no loop, others' loops imply.
     """
     moves = {(one.element, one.place): one for one in displacements}
 
@@ -145,8 +147,16 @@ def _keeps_its_branch(mechanism: Mechanism, displacements: Sequence[Displacement
         for one in mechanism.loops
     ]
     model = ClosureModel(mechanism.links, joints, loops, mechanism.base_link)
-    start = model.reduced(mechanism.home_joints)
-    return close(model, model.closure, np.ones(model.size, dtype=bool), start)[1] < CLOSED
+    drawn = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
+    start, every = model.reduced(mechanism.home_joints), np.ones(model.size, dtype=bool)
+    here, gap = close(model, model.closure, every, start)
+
+    def moves_along(one: ClosureModel, q: Array, way: Array) -> bool:
+        there, left = close(one, one.closure, every, advance(one, q, AWAY * way))
+        return bool(left < CLOSED and way @ ((there - q) / one.scale) > 0.5 * AWAY)
+
+    ways = [way for way in null_space(drawn.closure(start)[1]).T if moves_along(drawn, start, way)]
+    return gap < CLOSED and all(moves_along(model, here, way) for way in ways)
 
 
 def corrected_text(mechanism: Mechanism, displacements: Sequence[Displacement], free_platform: bool) -> str:

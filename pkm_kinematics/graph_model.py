@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.joint_geometry import frame_along, freedoms, position_at
-from pkm_description.loops.closure import ClosureModel, rank
+from pkm_description.loops.closure import ROUNDED, ClosureModel, rank
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
 from pkm_description.rotations import pose_from_transform, rotation_from_vector, skew, transform_from_pose
 from pkm_kinematics.kernels.position.closures import ALONG, POSITION, WHOLE, graph_gaps, graph_jacobian
@@ -160,7 +160,7 @@ class GraphModel:
         self._columns()
         self.displace(np.zeros((len(self.places), 6)))
         lengths = np.linalg.norm(self.nominal[:, :3, 3], axis=1)
-        self.length = float(lengths.max(initial=0.0)) or 1.0
+        self.length = float(max(lengths[lengths > ROUNDED], default=1.0))
         self.scale = np.ones(self.size + 6)
         self.scale[: self.size][self.slides] = self.length
         self.scale[self.size : self.size + 3] = self.length

@@ -52,7 +52,7 @@ class ClosureModel:
         lengths = [float(np.linalg.norm(j.origin[:3, 3])) for j in self.joints]
         for loop in self.loops:
             lengths += [float(np.linalg.norm(f[:3, 3])) for f in (loop.predecessor_frame, loop.successor_frame)]
-        self.length = max(lengths, default=0.0) or 1.0
+        self.length = max((one for one in lengths if one > ROUNDED), default=1.0)
         self.scale = np.ones(self.size)
         for joint in self.free:
             self.scale[self.slices[joint.name]] = [self.length if f.slides else 1.0 for f in freedoms(joint)]
@@ -260,6 +260,7 @@ def advance(model: ClosureModel, q: Array, step: Array) -> Array:
     return moved
 
 
+ROUNDED = 1e-12  # m: a shorter length is 0, as in a wrist all of whose axes meet
 # Singular values below this part of the largest count as zero. Closed configurations are exact to 1e-12; a generic
 # one, 0.05 away from home, is at least about 1e-4 away from a singularity at home.
 RANK = 1e-7

@@ -33,6 +33,7 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.geometric_parameters import GeometricParameters
 from pkm_kinematics.graph_model import GraphModel
 from pkm_kinematics.status import Status
+from pkm_runtime.errors import PkmError
 from test.pkm_calibration.simulated import NOISE, as_csv, measured
 
 
@@ -515,6 +516,12 @@ def test_units_and_swapped_columns_of_redundant_drives_are_named() -> None:
     mechanism, _, good = measured("planar_redundant", n=30, attitude=False)
     mirrored = calibrate(mechanism, replace(good, drives=good.drives[:, [0, 2, 1]]))
     assert any("in the order limb1_slider, limb3_slider, limb2_slider" in note for note in mirrored.notes)
+
+
+def test_swapped_drives_are_named_where_no_configuration_goes_with_them() -> None:
+    mechanism, _, good = measured("gough_stewart", n=40)
+    with pytest.raises(PkmError, match=r"no configuration .* columns limb1_leg and limb2_leg look swapped"):
+        calibrate(mechanism, replace(good, drives=good.drives[:, [1, 0, 2, 3, 4, 5]]))
 
 
 @pytest.mark.parametrize(
