@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,7 +128,9 @@ def there_and_back(tree: TreeModel, kind: str) -> Difference:
         Path(folder, "tree.urdf").write_text(WRITERS["urdf"](tree)[0], encoding="utf-8")
         loops = Path(folder, "tree.yaml")
         loops.write_text(text, encoding="utf-8")
-        return difference(tree, load_model(loops))
+        return difference(
+            tree, replace(load_model(loops), gravity=tree.gravity)
+        )  # these files have none, which is told
 
 
 def difference(tree: TreeModel, again: TreeModel) -> Difference:

@@ -192,6 +192,14 @@ def test_the_command_says_what_looks_like_millimetres(tmp_path: Path, capsys: py
     assert '<joint name="finger"> <origin>: 50.5 looks like mm' in capsys.readouterr().err
 
 
+def test_gravity_that_a_format_cannot_say_is_no_difference() -> None:
+    ankle = Path(__file__).parents[1] / "pkm_dynamics" / "transmission" / "ankle_two_rods.xml"
+    turned = load_model(ankle.read_text().replace("<body ", '<body euler="0.5 0.4 0" ', 1))
+    assert abs(float(turned.gravity[0])) > 1.0
+    assert "gravity" in " ".join(WRITERS["yaml"](turned)[1])
+    assert there_and_back(turned, "yaml").weight < EXACT
+
+
 def random_tree(seed: int) -> str:
     """MJCF of bodies and frames at random, the base among them, and joints with a `pos`, a `ref` and springs."""
     random = np.random.default_rng(seed)
