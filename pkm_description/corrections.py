@@ -127,10 +127,8 @@ def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Me
 
 
 def _keeps_its_branch(mechanism: Mechanism, displacements: Sequence[Displacement]) -> bool:
-    """Whether the displaced loops close, and move as drawn, with the platform on the branch that the drawing gives it.
-
-    In some pose they may close by chance. Ratios do not count: those of drives change no loop, others' loops imply.
-    """
+    """Whether the displaced loops close, move as drawn, and have the platform on the branch of the drawing."""
+    # In some pose they may close by chance. Ratios do not count: those of drives change no loop, others' loops imply.
     moves = {(one.element, one.place): one for one in displacements}
 
     def moved(element: str, place: str, frame: Array) -> Array:

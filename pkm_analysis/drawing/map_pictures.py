@@ -32,7 +32,6 @@ FINE, SLOW_FINE = 0.05, 0.5  # of a step of the grid: how far the border that is
 
 
 def _familiar(found: Found) -> Found:
-    """The same in the units that a person uses."""
     unit, factor = familiar(found.quantity.unit)
     changed: dict[str, Any] = {
         name: factor * getattr(found, name) for name in ("values", "edges") if hasattr(found, name)
