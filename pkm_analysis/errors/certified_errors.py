@@ -17,8 +17,9 @@ machines whose loops close.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -305,26 +306,38 @@ class _Enclosure:
             yield part.middle @ across, np.linalg.norm(part.radius, axis=2), t
 
     def counterexample(self, task: Any, centres: Array, bound: float) -> tuple[int | None, float, Machine | None]:
-        """A centre (its number) that a machine within the tolerances misses by more than the bound, by how much, which.
-
-        Where play locks the loops of an overconstrained robot, a machine without it is tried.
-        """
+        """Number of a centre that a machine within the tolerances misses by more than the bound, by how much, which."""
         poses = task.poses(np.where(np.isfinite(centres), centres, 0.0))[0]
         there = np.flatnonzero(closes(self.robot.kinematics.at(poses, mode=self.robot.mode).status))[:8]
         if not len(there):
             return None, 0.0, None
-        model = ErrorModel(self.robot, self.tolerances, poses[there])
+        model, built = ErrorModel(self.robot, self.tolerances, poses[there]), GraphModel(self.mechanism)
+
+        def off(machine: Machine, k: int) -> float:  # NaN where its loops do not close
+            built.displace(model.displacements(machine))
+            start = model.states.rows(np.array([k]))
+            start.q[:, self.drives] += machine.read
+            end, gap = built.closed(start, self.drives)
+            missed = float(np.linalg.norm(end.platform[0, :3, 3] - model.states.platform[k, :3, 3]))
+            return missed if gap[0] < 1e-9 * built.length else np.nan
+
         for k, worst in enumerate(model.worst_machines()):
-            tight = replace(worst, play={name: np.zeros(3) for name in worst.play}, change=0.0)
-            for machine in (worst, tight) if self.plays or worst.change else (worst,):
-                displaced = GraphModel(self.mechanism, model.displacements(machine))
-                start = model.states.rows(slice(k, k + 1))
-                start.q[:, self.drives] += machine.read
-                end, gap = displaced.closed(start, self.drives)
-                off = float(np.linalg.norm(end.platform[0, :3, 3] - model.states.platform[k, :3, 3]))
-                if gap[0] < 1e-9 * displaced.length and off > bound * (1.0 + 1e-9):
-                    return int(there[k]), off, machine
+            for machine in self._tried(worst, partial(off, k=k)):
+                if (missed := off(machine, k)) > bound * (1.0 + 1e-9):
+                    return int(there[k]), missed, machine
         return None, 0.0, None
+
+    def _tried(self, worst: Machine, off: Callable[[Machine], float]) -> Iterator[Machine]:
+        yield worst
+        tight = replace(worst, play={name: np.zeros(3) for name in worst.play}, change=0.0)
+        if self.plays or worst.change:
+            yield tight
+        if np.isnan(off(tight)):  # loops of an overconstrained robot, which together they lock: only what does not
+            free = replace(tight, parameters={})
+            for name, value in tight.parameters.items():
+                more = replace(free, parameters={**free.parameters, name: value})
+                free = free if np.isnan(off(more)) else more
+            yield free
 
 
 def _bounded(R: Array, b: Array) -> Array:

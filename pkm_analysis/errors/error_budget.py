@@ -29,7 +29,6 @@ DIRECTIONS = 64  # from which the worst case is sought
 LISTED = 12  # sources in the words
 SPREAD = 0.25  # rad, and of the robot's size: of the configurations where no pose is named
 FIRST_ORDER = 0.2  # rad
-UNFELT = 1e-9  # of the largest effect: what a source has beside it by rounding
 OPPOSITE = 0.5  # cosine of what points the other way
 PLAY = "clearance of "
 GEOMETRY, SENSORS, CLEARANCE, THERMAL = "geometry", "sensors", "clearance", "thermal"
@@ -336,9 +335,8 @@ class ErrorModel:
         by_play = loose[:, :, :-1].reshape(len(loose), 3, -1, 3).swapaxes(1, 2) @ reach
         warmth = self.tolerances.change * loose[:, :, -1]
         made = _farthest(effects.transpose(1, 2, 0), np.zeros_like(warmth), by_play, warmth)[1:]
-        found, size = [], np.linalg.norm(effects, axis=2).T
-        moving = size > UNFELT * size.max(axis=1, initial=0.0, keepdims=True)  # others stay, or they might lock loops
-        for signs, pushes, warm in zip(made[0] * moving, *made[1:], strict=True):
+        found = []
+        for signs, pushes, warm in zip(*made, strict=True):
             drawn = {one.name: float(sign * one.size) for one, sign in zip(sources, signs, strict=True)}
             read = np.array([drawn.pop(f"sensor of {name}", 0.0) for name in self.mechanism.actuated_joints])
             apart = dict(zip(plays, np.einsum("kij,kj->ki", reach, pushes), strict=True))
