@@ -187,9 +187,7 @@ def _move(robot: Robot, given: argparse.Namespace) -> str:
 
 def _follow_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("motion", metavar="FILE|NAME", help=options.MOTION)
-    p.add_argument(
-        "--cycles", "--times", type=options.count, default=1, metavar="N", help="number of runs of the motion"
-    )
+    p.add_argument("--times", type=options.count, default=1, metavar="N", help="number of runs of the motion")
     options.add(p, "tool_file")
     belt = p.add_argument_group("conveyor")
     belt.add_argument("--on", default="", metavar="NAME", help="the conveyor that carries the object")
@@ -199,7 +197,7 @@ def _follow_options(p: argparse.ArgumentParser) -> None:
 
 
 def _follow(robot: Robot, given: argparse.Namespace) -> str:
-    return in_words(robot.follow(given.motion, given.cycles, on=given.on, at=given.at).result())
+    return in_words(robot.follow(given.motion, given.times, on=given.on, at=given.at).result())
 
 
 def _jog_options(p: argparse.ArgumentParser) -> None:
