@@ -28,6 +28,8 @@ from pkm_description.rotations import inverse_transform
 CLOSED = 1e-9
 # A best gap below this comes from rounded numbers in an overconstrained robot, not from an unreachable pose.
 ROUNDED = 1e-3
+NEARLY_CLOSED = 0.05  # what the parts of a machine that are not as drawn may leave open
+_AS_BUILT = "; where parts are not as drawn, as they were built, keep the drawing and give corrections (pkm calibrate)"
 STARTS = 60
 BRANCH_STARTS = 6  # for the platform's own branch: six joints at most that hardly miss a pose that they can take
 ITERATIONS = 60
@@ -330,13 +332,14 @@ def _check(search: _Search, request: HomeRequest, q: Array, gap: float, what: st
                 f'<loop name="{worst}">',
                 f"it stays open by {miss:.3g} m or rad at home: the robot is overconstrained, and its numbers are "
                 "rounded",
-                "write its lengths, directions and rpy angles with all digits (xacro can compute them)",
+                f"write its lengths, directions and rpy angles with all digits (xacro can compute them){_AS_BUILT}",
             )
         raise DescriptionError(
             "<pkm> <home>" if request.pose is not None else f'<loop name="{worst}">',
             f'{what} is unreachable: <loop name="{worst}"> stays open by {miss:.3g} m or rad '
             f"(after {search.seconds:.1f} s and {search.starts} attempt(s))",
-            "correct the geometry or the home pose, or start the search with <home><joint name= position= /></home>",
+            "correct the geometry or the home pose, or start the search with <home><joint name= position= /></home>"
+            + (_AS_BUILT if gap < NEARLY_CLOSED else ""),
         )
     _check_limits(model, q, model.free, what)
 

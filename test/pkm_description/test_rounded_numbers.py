@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -100,3 +101,14 @@ def _gaps(tree: TreeModel) -> float:
             q = advance(model, q, -np.linalg.pinv(J, rcond=1e-5) @ gap)
         worst = float(np.maximum(worst, np.abs(model.closure(q)[0]).max()))
     return worst
+
+
+@pytest.mark.parametrize("name", ["delta", "linear_delta"])
+def test_a_machine_as_built_is_told_to_keep_its_drawing(name: str) -> None:
+    """Its platform cannot stay level, as the drawing's does."""
+    random, root = np.random.default_rng(0), ElementTree.fromstring(load_mechanism(name).urdf)
+    for origin in root.iterfind("loop/*/origin"):
+        as_built = [float(x) + 5e-4 * random.standard_normal() for x in origin.get("xyz", "0 0 0").split()]
+        origin.set("xyz", " ".join(map(str, as_built)))
+    with pytest.raises(DescriptionError, match=r"keep the drawing and give corrections \(pkm calibrate\)"):
+        load_mechanism(ElementTree.tostring(root, encoding="unicode"))
