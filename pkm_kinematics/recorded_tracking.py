@@ -169,7 +169,7 @@ class _Step:
         self.pose = pose_inputs(self.tape, 1, near, e.model.subspace)
         self.q = reading_inputs(self.tape, 2, actuated, e.actuated_turning)
         self.limbs = joint_inputs(self.tape, 3, e.model, self.data)
-        self.turning = not e.constant_space
+        self.turning, self.by_limbs = not e.constant_space, e.task.subspace.shape[1] == 6
         self.way = LimbsUnderWay(e, trace(invert_block, [(inverse_by_rows, inverse_in_fixed_order)]))
         self.instead = self.way.openly if self.turning or self.limbs else self.way.instead
         self.closing: Array = np.zeros(6)
@@ -182,7 +182,7 @@ class _Step:
             error[a] = error[a] - sum(self.data.system[0, a, k] * self.closing[k] for k in range(6))
 
     def recording(self) -> Recording | None:
-        """The step; None where it is singular, or limbs do not reach."""
+        """The step; None where it is singular, limbs do not reach, or do not alone make a motion space that turns."""
         model, data, instead = self.model, self.data, self.instead
         trace(read_actuators)(model.bodies, data.state, self.last)
         trace(place_platform)(data.state, self.pose)
@@ -190,7 +190,7 @@ class _Step:
         if status != CONVERGED:
             return None
         if self.turning:
-            if not trace(is_regular)(self.way.invert(model, data)):
+            if not (self.by_limbs and trace(is_regular)(self.way.invert(model, data))):
                 return None
             space = RecordedSpace(model, data, self.n, instead)
             if not space.condition > FIRM:

@@ -396,6 +396,8 @@ class RecordedFunction:
         """The motion space at the pose, where it turns, blocks inverted; refused where wrenches are not FIRM."""
         robot = self.robot
         self.end("how the limbs' joints move with the platform", "singular")
+        why = "its limbs do not hold the platform as the platform's own branch does; see pkm transmission for linkages"
+        robot.expect(robot.engine.task.subspace.shape[1] == 6, why)
         space = RecordedSpace(self.model, self.data, robot.n, robot.instead)
         firm = self.tape.decide(">", space.condition, FIRM_SINGLE if robot.single else FIRM)
         robot.expect(firm, "its limbs' constraints on the platform are nearly dependent beside home")

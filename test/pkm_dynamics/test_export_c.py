@@ -178,6 +178,7 @@ def test_c_is_python_in_many_states(robot_name: str, library: Callable[[str], Li
     compare_with_python(library(robot_name), 100_000)
 
 
+ANKLE = str(Path(__file__).parents[2] / "docs/examples/ankle.urdf.xacro")
 ATTACK = """
 #include "NAME.h"
 #include <math.h>
@@ -662,6 +663,17 @@ def test_what_cannot_be_expressed_is_refused_by_name(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(RecordedRobot, "_turns_over", lambda robot: True)
     with pytest.raises(ExportError, match="wrist_3ruu: not recorded"):
         CFiles(Dynamics(load_mechanism("wrist_3ruu")))
+
+
+def test_a_platform_that_its_own_branch_holds_is_refused_in_c_and_tracked_by_kernels() -> None:
+    """An ankle: its rods leave the foot four degrees of freedom, of which the branch's universal joint takes two."""
+    dynamics = Dynamics(load_mechanism(ANKLE))
+    with pytest.raises(ExportError, match="its limbs do not hold the platform"):
+        CFiles(dynamics).files()
+    k = dynamics.kinematics
+    pose, drives = np.array(k.home), k.home_joints[k.engine.actuated_column] + [2e-3, 1e-3]
+    assert k.lean_track()(drives, pose)[0] == Status.CONVERGED
+    np.testing.assert_allclose(pose, k.forward(drives).pose, rtol=0.0, atol=1e-9)
 
 
 def test_the_header_has_what_was_promised(tmp_path: Path) -> None:
