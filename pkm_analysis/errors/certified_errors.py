@@ -322,22 +322,24 @@ class _Enclosure:
             return missed if gap[0] < 1e-9 * built.length else np.nan
 
         for k, worst in enumerate(model.worst_machines()):
-            for machine in self._tried(worst, partial(off, k=k)):
-                if (missed := off(machine, k)) > bound * (1.0 + 1e-9):
+            for missed, machine in self._tried(worst, partial(off, k=k)):
+                if missed > bound * (1.0 + 1e-9):
                     return int(there[k]), missed, machine
         return None, 0.0, None
 
-    def _tried(self, worst: Machine, off: Callable[[Machine], float]) -> Iterator[Machine]:
-        yield worst
-        tight = replace(worst, play={name: np.zeros(3) for name in worst.play}, change=0.0)
+    def _tried(self, worst: Machine, off: Callable[[Machine], float]) -> Iterator[tuple[float, Machine]]:
+        missed = off(worst)
+        yield missed, worst
         if self.plays or worst.change:
-            yield tight
-        if np.isnan(off(tight)):  # loops of an overconstrained robot, which together they lock: only what does not
-            free = replace(tight, parameters={})
-            for name, value in tight.parameters.items():
+            worst = replace(worst, play={name: np.zeros(3) for name in worst.play}, change=0.0)
+            missed = off(worst)
+            yield missed, worst
+        if np.isnan(missed):  # loops of an overconstrained robot, which all errors together lock: those that do not
+            free = replace(worst, parameters={})
+            for name, value in worst.parameters.items():
                 more = replace(free, parameters={**free.parameters, name: value})
                 free = free if np.isnan(off(more)) else more
-            yield free
+            yield off(free), free
 
 
 def _bounded(R: Array, b: Array) -> Array:
