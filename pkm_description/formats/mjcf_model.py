@@ -150,8 +150,8 @@ class MjcfModel:
         """Note what is `found` of `BESIDE`, but for what is `used`, and where a medium is not followed."""
         for what, names in found.items():
             unnamed = sum(not name for name in names)
-            told = [name for name in names if name and name not in used]
-            self.tell(what, told + [f"{unnamed} without a name"] * (unnamed > 0))
+            listed = [name for name in names if name and name not in used]
+            self.tell(what, listed + [f"{unnamed} without a name"] * (unnamed > 0))
         self.tell("a medium, <option>", medium)
 
     def tell_disabled(self, flags: Sequence[str], groups: str) -> None:
