@@ -154,9 +154,9 @@ class Sweeps:
         self._stage = stage
 
     def in_words(self) -> str:
-        """Progress of the running sweep, and the time left; empty where none runs."""
+        """Progress of the running sweep, and the time left; between sweeps, what they are for."""
         if self.note or not self._what:
-            return self.note
+            return self.note or self._stage.rstrip(": ")
         what, fresh, spent = self._stage + self._what, self._done - self._known, time.monotonic() - self._began
         if not self._total:
             return f"{what}, {self._done} chunks done" if self._done else what

@@ -341,7 +341,7 @@ def _crease(
         if not len(rows):
             break
 
-        def leave(angle: Array, rows: NDArray[np.int64] = rows, sense: float = sense) -> tuple[Array, Any, Any]:
+        def leave(angle: Array, rows: NDArray[np.int64], sense: float = sense) -> tuple[Array, Any, Any]:
             """Where rays meet the border, what is beyond it, and which do."""
             way = sense * np.cos(angle)[:, None] * normals[rows] + np.sin(angle)[:, None] * aside[rows]
             ends = start[rows] + lengths[rows][:, None] * way
@@ -350,20 +350,19 @@ def _crease(
             return at, beyond, meets
 
         low, high = np.full(len(rows), -WIDEST), np.full(len(rows), WIDEST)
-        _, first, meets_first = leave(low)
-        at, second, meets_second = leave(high)
+        _, first, meets_first = leave(low, rows)
+        at, second, meets_second = leave(high, rows)
         good = meets_first & meets_second & (first != second)
-        narrow = max(1, ceil(log2(2.0 * WIDEST * float(lengths[rows].max()) / tolerance)))
-        for _ in range(narrow if good.any() else 0):
+        rows, low, high, at, first, second = (values[good] for values in (rows, low, high, at, first, second))
+        widest = 2.0 * WIDEST * float(lengths[rows].max(initial=0.0))
+        for _ in range(max(1, ceil(log2(widest / tolerance))) if len(rows) else 0):
             middle = 0.5 * (low + high)
-            here, beyond, meets = leave(middle)
+            here, beyond, meets = leave(middle, rows)
             same = beyond == first
             low, high = np.where(same, middle, low), np.where(same, high, middle)
-            other = good & ~same & meets
+            other = ~same & meets
             at[other], second[other] = here[other], beyond[other]
-        points[rows[good]] = at[good]
-        pair[rows[good]] = np.stack([first, second], axis=1)[good]
-        found[rows[good]] = True
+        points[rows], pair[rows], found[rows] = at, np.stack([first, second], axis=1), True
     return points, pair, found
 
 

@@ -106,6 +106,8 @@ def test_how_far_it_is() -> None:
     assert here.in_words().endswith(" left")
     list(running)
     assert here.in_words() == ""
+    here.begin("border: ")
+    assert here.in_words() == "border"
     assert [sweeps.duration(t) for t in (12.3, 600.0, 36000.0)] == ["12 s", "10 min", "10.0 h"]
 
 
