@@ -201,7 +201,7 @@ class Configuration(ExplainedSolution):
         regular = (conditions(values, K.shape[2]) > SINGULAR_BELOW) & np.isfinite(K).all(axis=(1, 2))
         with np.errstate(divide="ignore", invalid="ignore"):
             per_unit = np.swapaxes(Vt / values[:, :, None], 1, 2) @ (np.swapaxes(U, 1, 2) * units)
-        J = per_unit_speed(S, S, self.engine.characteristic_length) @ per_unit[:, : S.shape[2]]
+            J = per_unit_speed(S, S, self.engine.characteristic_length) @ per_unit[:, : S.shape[2]]
         return shaped(np.where(regular[:, None, None], J, np.nan), self.shape)
 
     @cached_property

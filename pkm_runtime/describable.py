@@ -139,4 +139,5 @@ def alike(text_of: Mapping[str, str]) -> list[str]:
 def counted(number: int, what: str) -> str:
     """A number and its noun, given in the singular: `3 limbs`, `2 degrees of freedom`."""
     noun, of, whose = what.partition(" of ")
-    return f"{number} {noun}{'' if number == 1 else 's'}{of}{whose}"
+    many = "es" if noun.endswith("x") else "s"
+    return f"{number} {noun}{'' if number == 1 else many}{of}{whose}"

@@ -524,7 +524,7 @@ _EACH = [
         {
             "--from": {**_END, "dest": "start", "default": []},
             "--to": {**_END, "dest": "end", "required": True},
-            "--prove": flag("prove that it is inside and meets no singularity, by intervals"),
+            "--prove": flag("prove that it is inside, meets no singularity and keeps --that, by intervals"),
         },
         "Exit status: 0 found, 1 there is none, 2 where the question has a fault.",
         "--from X=.. Y=.. --to X=.. Y=.. [options]",

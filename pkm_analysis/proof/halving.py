@@ -28,6 +28,7 @@ from pkm_analysis.requirements.grammar import MOST_BOXES, REGULAR, RESOLUTION, s
 from pkm_analysis.requirements.quantity import Batch, Requirement
 from pkm_description.mechanism import Array
 from pkm_runtime.chunks import slices
+from pkm_runtime.describable import counted
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -135,7 +136,7 @@ class Proof(Plottable):
         return [f"undecided: {one}" for one in ranges]
 
     def _summary(self) -> str:
-        what, cost = " and ".join(self.that), f"({self.boxes} boxes, {self.seconds:.2g} s)"
+        what, cost = " and ".join(self.that), f"({counted(self.boxes, 'box')}, {self.seconds:.2g} s)"
         if self.refuted is not None:
             values = zip(self.task.all, self.refuted.point, strict=True)
             there = ", ".join(f"{c.label} {shown(x, c.unit, 6)}" for c, x in values)
@@ -143,7 +144,7 @@ class Proof(Plottable):
             return f"refuted: '{self.refuted.violated}' does not hold at {there}{way}"
         if self.ok:
             return f"proved everywhere: {what} {cost}"
-        open_ = f"{len(self.undecided)} boxes at a resolution of {self.resolution:.2g} of the sides"
+        open_ = f"{counted(len(self.undecided), 'box')} at a resolution of {self.resolution:.2g} of the sides"
         return f"undecided in {open_}: {what}; proved in {100.0 * self.share:.4g} % {cost}"
 
 

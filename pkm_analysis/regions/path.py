@@ -74,12 +74,16 @@ class Path(OverGrid):
             yield one, float(numbers.min() if one.at_least else numbers.max())
 
     def prove(self) -> Proof:
-        """Prove by intervals that every pose is inside and free of singularities; `AnalysisError` where impossible."""
+        """Prove by intervals that every pose is inside and free of singularities, with all that is required of it.
+
+        Requirements of which no bounds over boxes are known are left out. `AnalysisError` where nothing can be proved.
+        """
         if not self.found:
             raise AnalysisError("proof", "there is no path", "find one first")
         membership = self.membership
         texts = ["inside", "no singularity"] if membership.joint_limits else ["no singularity"]
         wanted = [requirement(membership.robot, text) for text in texts]
+        wanted += [one for one in membership.requirements if one.bounded]
         return prove_path(membership.robot, self.domain.values(self.waypoints), wanted)
 
     def _summary(self) -> str:

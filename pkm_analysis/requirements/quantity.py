@@ -180,13 +180,18 @@ class Requirement:
             slack = bounds(found) - self.bound if self.at_least else self.bound - bounds(found)
         return np.where(found.decided & ~np.isnan(slack), slack, -np.inf)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds over boxes are known on its side."""
+        return (self.quantity.least if self.at_least else self.quantity.most) is not None
+
     def check_provable(self) -> None:
         """Raise `AnalysisError` where nothing over boxes is known of it, or it asks for nothing."""
         about, known = f"requirement '{self}'", (self.quantity.least, self.quantity.most)
         if not any(known):
             problem = f"nothing is proved of '{self.quantity.name}' of this robot: it is known at poses, not over boxes"
             raise AnalysisError(about, problem, f"write one of: {'; '.join(PROVED)}")
-        if known[not self.at_least] is None:
+        if not self.bounded:
             side, other = ("a lower", "less") if self.at_least else ("an upper", "more")
             raise AnalysisError(about, f"{side} bound of it is not proved here", f"ask for {other} than that")
         if not (self.quantity.signed or self.bound > 0.0):

@@ -90,6 +90,8 @@ def test_chosen_margins_are_kept_and_what_is_in_the_way_is_told() -> None:
     values = a.robot.kinematics.singularity(a.robot.coordinates.poses(points)[0]).type2
     assert float(np.min(values)) >= 0.04
     assert kept.least()["type2 > 0.04"] == pytest.approx(float(np.min(values)), rel=1e-6)
+    proof = kept.prove()
+    assert (proof.verdict, proof.that) == ("proved", ("inside", "no singularity", "type2 > 0.04"))
     folded = analysis("five_bar").path({}, {"y": -0.4}, resolution=61)  # of the same sign, in the same mode
     assert not folded.found
     assert not folded.proved
