@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import PICTURES, AnalysisError, check_ending
 from pkm_analysis.plottable import Plottable
-from pkm_analysis.requirements.grammar import by_default, read_number
+from pkm_analysis.requirements.grammar import by_default, read_number, shown
 from pkm_description.command_options import add_robot, write_files, write_output, wrong
 from pkm_description.load import load_model, xacro_arguments
 from pkm_description.mechanism import Array, Joint
@@ -215,7 +215,8 @@ class TransmissionRange(Plottable):
         return [line.rstrip() for line in table] + unknown + self._fold()
 
     def _place(self, q: Array) -> str:
-        return ", ".join(f"{name} {x:.3g}" for name, x in zip(self.transmission.joints, q, strict=True))
+        joints = [self.transmission.tree.joint_named[name] for name in self.transmission.joints]
+        return ", ".join(f"{one.name} {shown(x, one.unit, 3)}" for one, x in zip(joints, q, strict=True))
 
     def _fold(self) -> list[str]:
         lost = self.q[~self.solved]

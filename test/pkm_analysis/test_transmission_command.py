@@ -64,12 +64,12 @@ def test_tells_ranges_and_folds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([BIPED, "--joints", "left_knee", "--range", "left_knee=-140:30deg"]) == 0
     said = capsys.readouterr().out
     assert "no solution was found in" in said
-    assert "the linkage folds, at left_knee -0.81" in said
+    assert "the linkage folds, at left_knee -46.6 deg" in said
     assert main([BIPED, *ANKLE]) == 0
     said = capsys.readouterr().out
     assert "it folds nowhere" in said
     row = next(line for line in said.splitlines() if line.startswith("effort of left_ankle_pitch alone"))
-    assert row.split()[-7] == "70"  # at home both motors push with 35 N m, one to one
+    assert row.partition("]")[2].split()[0] == "70"  # at home both motors push with 35 N m, one to one
 
 
 def test_the_worst_is_searched_for_between_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +178,7 @@ def test_a_negative_margin_is_explained(tmp_path: Path, capsys: pytest.CaptureFi
     assert main([robot, "--joints", "rocker", "--actuators", "motor", "--range", "rocker=0:2.1rad"]) == 0
     *_, row, rotors, last = capsys.readouterr().out.splitlines()
     assert row.startswith("margin to a fold")
-    assert len(row.split()) == 8  # a name of four words, at home, worst and where: a mean would say nothing
+    assert len(row.split()) == 9  # a name of four words, at home, worst, where and its unit: a mean would say nothing
     assert "lacks the rotors of motor" in rotors
     assert "the motors lose the joints on the way: the margin passes through zero" in last
 
@@ -307,7 +307,7 @@ def test_what_cannot_be_is_refused_in_a_line(words: list[str], said: str, capsys
     out, told = capsys.readouterr()
     assert said in told
     assert not out or "--csv" in words  # refused before the work
-    assert told.count("\n") == 1
+    assert sum(not line.endswith(" ...") for line in told.splitlines()) == 1  # beside progress on a busy computer
 
 
 def test_rotors_that_the_file_does_not_know_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
