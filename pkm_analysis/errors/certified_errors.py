@@ -6,10 +6,10 @@ Between the two lies, row by row, a derivative somewhere in the boxes of both (t
 
     0 = J_u (u - u0) + J_p (p - p0),   so   e <= |C J_p| |p - p0| + |I - C J_u| e
 
-for e = |u - u0| of passive joints and platform, C near the inverse of J_u's middle. Where the second factor's
+for e = |u - u0| of passive joints and platform, C near the inverse of J_u. Over a box of poses, J and C are affine in
+its coordinates, but for a rest of second order, and effects are largest at its corners. Where the second factor's
 spectral radius is below one, e <= (I - R)^-1 b; if that lies within the box for which J was enclosed, the configuration
-that continues the drawing's stays in it (Krawczyk, 1969; for manipulators Goldsztejn, Chabert and Caro, 2015). Boxes of
-poses that do not yield are halved.
+that continues the drawing's stays in it (Krawczyk, 1969; for manipulators Goldsztejn, Chabert and Caro, 2015).
 
 Of an overconstrained robot there are more rows than unknowns, and C is a left inverse: what follows holds for all
 machines whose loops close.
@@ -32,11 +32,11 @@ from pkm_analysis.errors.enclosed_graph import ROUNDING, EnclosedGraph, Enclosed
 from pkm_analysis.errors.error_budget import ErrorModel, Machine, grown, plays_of, refuse_redundant_drives
 from pkm_analysis.errors.tolerances import Tolerances
 from pkm_analysis.proof.halving import Proof, Refutation, Search, Settings, Stretch
-from pkm_analysis.proof.matrices import FLOOR, Ball, fixed_point
+from pkm_analysis.proof.matrices import FLOOR, Form, fixed_point
 from pkm_analysis.requirements.grammar import POSE_ERROR
 from pkm_analysis.requirements.quantity import Quantity, Requirement
 from pkm_description.mechanism import Array
-from pkm_description.rotations import skew, transform_from_pose
+from pkm_description.rotations import skew, transform_from_pose, vector_from_rotation
 from pkm_kinematics.geometric_parameters import GeometricParameters
 from pkm_kinematics.graph_model import GraphModel
 from pkm_kinematics.status import closes
@@ -50,6 +50,7 @@ WIDER = 1.3
 FACE = 16  # cells along the side of a cube's face
 COVERED = np.cos(np.sqrt(2.0) / FACE)  # of a vector's length: its part along the nearest of the directions, at least
 AT_ONCE = 64  # directions
+PIECE = 32  # boxes
 
 
 def _directions() -> Array:
@@ -131,6 +132,133 @@ class _Search(Search):
         return None if k is None else Refutation(some[k], str(self.wanted[0]), self.bound - self.missed)
 
 
+@dataclass(frozen=True, eq=False)
+class _Motion:
+    """How the platform moves over boxes of poses whose coordinates go from -1 to 1."""
+
+    slopes: Array  # (k, n, 6) by coordinates, along and about the axes
+    reach: Array  # (n, 3) beside that, at most [m]
+    turn: Array  # (n,) sum of all angles, at most [rad]
+
+    def __getitem__(self, at: Any) -> _Motion:
+        return _Motion(self.slopes[:, at], self.reach[at], self.turn[at])
+
+    @staticmethod
+    def of(task: Any, centres: Array, half: Array) -> _Motion:
+        half, there = np.nan_to_num(half), np.where(np.isfinite(centres), centres, 0.0)
+        moving = np.flatnonzero(half.any(axis=0))
+        slopes = np.zeros((len(moving), len(half), 6))
+        here = _frames(task, there)
+        arms = np.zeros((len(moving), len(half)))
+        turns = np.array([task.all[column].unit != "m" for column in moving], dtype=bool)
+        for k, column in enumerate(moving):
+            there[:, column] += 1.0
+            ahead = _frames(task, there)
+            there[:, column] -= 1.0
+            by = ahead[:, :3, 3] - here[:, :3, 3]
+            if turns[k]:
+                arms[k] = np.linalg.norm(by, axis=1) / (2.0 * np.sin(0.5))
+                turned = ahead[:, :3, :3] @ np.swapaxes(here[:, :3, :3], 1, 2)
+                slopes[k, :, 3:] = half[:, column, None] * np.array([vector_from_rotation(one) for one in turned])
+            else:
+                slopes[k, :, :3] = half[:, column, None] * by
+        turn, reach = half[:, moving[turns]].sum(axis=1), np.zeros((len(half), 3))
+        if (arms > 1e-12).any() or (np.diff(turns.astype(int)) < 0).any():  # slides are behind what turns
+            along = half[:, moving].T * np.where(turns[:, None], arms, 1.0)
+            with np.errstate(divide="ignore"):
+                most = np.where(turn < 1.0, along.sum(axis=0) / (1.0 - np.minimum(turn, 1.0)), np.inf)
+            slopes[..., :3], reach = 0.0, np.repeat(most[:, None], 3, axis=1)
+        return _Motion(slopes, reach, turn)
+
+
+def _frames(task: Any, coordinates: Array) -> Array:
+    return np.array([transform_from_pose(pose) for pose in task.poses(coordinates)[0]]).reshape(-1, 4, 4)
+
+
+def _platform(frames: Array, motion: _Motion, off: Array | None = None) -> tuple[Form, Form]:
+    """Position and attitude, where it is off and turned by at most `off` (n, 6) beside that."""
+    off = np.zeros((len(frames), 6)) if off is None else off
+    R = frames[:, :3, :3]
+    tilts = skew(motion.slopes[..., 3:]) @ R
+    second = 0.5 * (motion.turn + np.linalg.norm(off[:, 3:], axis=1)) ** 2
+    radius = np.abs(skew(off[:, 3:])) @ np.abs(R) + second[:, None, None] + ROUNDING
+    position = Form(frames[:, :3, 3], motion.reach + off[:, :3], motion.slopes[..., :3])
+    return position, Form(R, np.minimum(radius, 2.0 + np.abs(tilts).sum(axis=0)), tilts)
+
+
+def _mean(one: Form, other: Form) -> Form:
+    # Of what grows convexly from one to the other, about the middle of the first.
+    apart = np.abs(one.middle - other.middle)
+    if one.slopes is not None and other.slopes is not None:
+        apart = apart + np.abs(one.slopes - other.slopes).sum(axis=0)
+    return Form(one.middle, 0.5 * (one.radius + other.radius + apart), one.slopes)
+
+
+def _joined(parts: list[Form]) -> Form:
+    slopes = [one.slopes for one in parts if one.slopes is not None]
+    middle, radius = (np.concatenate([getattr(one, name) for one in parts], axis=-1) for name in ("middle", "radius"))
+    return Form(middle, radius, np.concatenate(slopes, axis=-1) if slopes else None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    q: Form
+    frames: Array
+    motion: _Motion
+    J: Form
+    by_place: Form
+
+    def __getitem__(self, at: Any) -> _Drawn:
+        return _Drawn(self.q[at], self.frames[at], self.motion[at], self.J[at], self.by_place[at])
+
+
+@dataclass(frozen=True, eq=False)
+class _Effects:
+    """The gaps that errors of full size make."""
+
+    gaps: Form  # (n, m, s)
+    singles: int  # components that are an error each; the others are three of a joint's play
+
+    def __getitem__(self, at: Any) -> _Effects:
+        return _Effects(self.gaps[at], self.singles)
+
+    def most(self, rows: Form) -> Array:
+        """Bounds (n, k) of what all errors make of combinations `rows` (n, k, m) of the gaps."""
+        return np.asarray(self.largest(self.at_corners(rows)) + self.beside(rows))
+
+    def at_corners(self, rows: Form) -> Array:
+        # Of the combinations (corners, n, k, s), to first order in the coordinates.
+        gaps = self.gaps
+        centre, slopes = rows.middle @ gaps.middle, np.zeros((0, 1))
+        if rows.slopes is not None and gaps.slopes is not None:
+            slopes = rows.slopes @ gaps.middle + rows.middle @ gaps.slopes
+        corners = [centre]
+        for one in slopes:
+            corners = [at + sign * one for at in corners for sign in (-1.0, 1.0)]
+        return np.array(corners)
+
+    def largest(self, at_corners: Array) -> Array:
+        # Of all errors together (n, k): a convex function of the coordinates, largest at a corner.
+        sizes, S = np.abs(at_corners), self.singles
+        if sizes.shape[-1] > S:
+            plays = at_corners[..., S:].reshape(*sizes.shape[:-1], -1, 3)
+            sizes[..., S:] = 0.0
+            sizes[..., S : S + plays.shape[-2]] = np.linalg.norm(plays, axis=-1)
+        return np.asarray((sizes @ np.ones(sizes.shape[-1])).max(axis=0))
+
+    def beside(self, rows: Form) -> Array:
+        gaps = self.gaps
+        found = np.abs(rows.middle) @ gaps.radius.sum(axis=2)[..., None]
+        found += rows.radius @ (np.abs(gaps.middle) + gaps.spread).sum(axis=2)[..., None]
+        return np.asarray((found + rows.tilt @ gaps.spread.sum(axis=2)[..., None])[..., 0])
+
+
+def _inverse_form(J: Form) -> Form:
+    # A left inverse, but for what is of the second order in the coordinates.
+    C = np.asarray(np.linalg.pinv(J.middle), dtype=np.float64)
+    return Form(C, np.zeros_like(C), None if J.slopes is None else -(C @ J.slopes @ C))
+
+
 class _Enclosure:
     def __init__(self, robot: AnalysedRobot, tolerances: Tolerances) -> None:
         self.robot, self.mechanism = robot, robot.mechanism
@@ -158,16 +286,17 @@ class _Enclosure:
         self.shifts = np.column_stack((np.linalg.norm(weights[:, :3], axis=1), np.linalg.norm(weights[:, 3:], axis=1)))
         self.sensors = np.array([tolerances.sensor(name) for name in self.mechanism.actuated_joints])
         self.drives = drives
+        self.weights, self.singles = self._weights()
         self.passive = np.setdiff1d(np.arange(self.model.size), drives)
         self.joints = np.arange(self.model.size)
         if self.rods is not None:  # the passive angles are no unknowns
             self.passive, self.joints = self.passive[:0], drives
         self.unknown = np.concatenate((self.passive, self.model.size + np.arange(6)))
 
-    def _derivatives(self, q: Ball, position: Ball, attitude: Ball, shifts: Array) -> tuple[Ball, list[Ball]]:
+    def _derivatives(self, q: Form, platform: tuple[Form, Form], shifts: Array) -> tuple[Form, list[Form]]:
         if self.rods is not None:
-            return EnclosedRods(self.model, self.rods, q, position, attitude, shifts).derivatives()
-        return EnclosedGraph(self.model, q, position, attitude, shifts).derivatives()
+            return EnclosedRods(self.model, self.rods, q, *platform, shifts).derivatives()
+        return EnclosedGraph(self.model, q, *platform, shifts).derivatives()
 
     def errors(self, task: Any, centres: Array, half: Array) -> Array:
         """Upper bounds (n,) of the position error [m]; infinite where there is none."""
@@ -175,109 +304,100 @@ class _Enclosure:
         found = self.robot.kinematics.at(poses, mode=self.robot.mode)
         good = np.flatnonzero(closes(found.status))
         bounds = np.full(len(poses), np.inf)
-        if not len(good):
-            return bounds
-        states = self.model.at(found.joints[good], self.robot.kinematics.joint_names, poses[good])
-        frames = np.array([transform_from_pose(pose) for pose in poses[good]])
-        reach, turn = self._widths(task, centres[good], half[good])
-        ok, q = self._joints_over(states.q, frames, reach, turn)
-        bounds[good[ok]] = self._off(q, frames[ok], reach[ok], turn[ok])
+        for some in np.array_split(good, np.arange(PIECE, len(good), PIECE)) if len(good) else ():
+            states = self.model.at(found.joints[some], self.robot.kinematics.joint_names, poses[some])
+            frames = np.array([transform_from_pose(pose) for pose in poses[some]])
+            motion = _Motion.of(task, centres[some], half[some])
+            ok, q = self._joints_over(states.q, frames, motion)
+            bounds[some[ok]] = self._off(q, frames[ok], motion[ok])
         return bounds
 
-    def _widths(self, task: Any, centres: Array, half: Array) -> tuple[Array, Array]:
-        """By how much the platform moves over each box, along (n, 3) [m] and about (n, 3) [rad] each axis."""
-        slides = np.array([c.unit == "m" for c in task.all])
-        steps = np.zeros((len(centres), 3))
-        home = np.array([c.home for c in task.all])
-        at_home = task.poses(home[None])[0][0, :3]
-        for k in np.flatnonzero(slides):
-            along = task.poses((home + np.eye(len(home))[k])[None])[0][0, :3] - at_home
-            steps += np.abs(along) * np.nan_to_num(half[:, k, None])
-        return steps, np.repeat(np.nan_to_num(half[:, ~slides]).sum(axis=1, keepdims=True), 3, axis=1)
-
-    def _platform(self, frames: Array, reach: Array, turn: Array) -> tuple[Ball, Ball]:
-        """Where it is if it moves, and turns by a rotation vector or one after another, by at most so much (n, 3)."""
-        R = frames[:, :3, :3]
-        second = 0.5 * (turn**2).sum(axis=1)[:, None, None]
-        radius = np.abs(skew(turn)) @ np.abs(R) + second + ROUNDING
-        return Ball(frames[:, :3, 3], reach), Ball(R, np.minimum(radius, 2.0))
-
-    def _joints_over(self, q: Array, frames: Array, reach: Array, turn: Array) -> tuple[Array, Ball]:
+    def _joints_over(self, q: Array, frames: Array, motion: _Motion) -> tuple[Array, Form]:
         """Enclosures of the drawing's joint coordinates over boxes of poses, and for which rows (n,) there is one."""
-        size = self.model.size
-        motion = np.concatenate((reach, turn), axis=1)
+        size, n, k = self.model.size, len(q), len(motion.slopes)
         still = np.zeros_like(self.shifts)
-        radius = np.zeros_like(q)
-        ok = np.zeros(len(q), dtype=bool)
+        there = _platform(frames, _Motion(0.0 * motion.slopes, 0.0 * motion.reach, 0.0 * motion.turn))
+        J, _ = self._derivatives(Form(q, np.zeros_like(q)), there, still)
+        first = J.radius[..., self.joints], J.radius[..., size:]
+        Jq, Jx = J.middle[..., self.joints], J.middle[..., size:]
+        C = np.linalg.pinv(Jq)
+        steps = -((C @ Jx) @ motion.slopes[..., None])[..., 0]  # (k, n, joints)
+        slopes, radius, ok = np.zeros((k, *q.shape)), np.zeros_like(q), np.zeros(n, dtype=bool)
+        slopes[..., self.joints] = steps
+        bent = np.concatenate((motion.reach, np.repeat(0.5 * motion.turn[:, None] ** 2, 3, axis=1)), axis=1)
+        whole = np.abs(motion.slopes).sum(axis=0) + bent
         for guess in range(GUESSES):
             at = np.flatnonzero(~ok)
             if not len(at):
                 break
-            position, attitude = self._platform(frames[at], reach[at], turn[at])
-            J, _ = self._derivatives(Ball(q[at], radius[at]), position, attitude, still)
-            Jq, Jx = J[..., self.joints], J[..., size:]
-            C = np.linalg.pinv(Jq.middle)
-            b = np.einsum("nij,nj->ni", np.abs(C @ Jx.middle) + np.abs(C) @ Jx.radius, motion[at])
-            e = _bounded(np.abs(np.eye(len(self.joints)) - C @ Jq.middle) + np.abs(C) @ Jq.radius, b)
+            J, _ = self._derivatives(Form(q[at], radius[at], slopes[:, at]), _platform(frames[at], motion[at]), still)
+            # The mean along the way from the centre: radii grow convexly with it, and slopes in proportion.
+            apart = [
+                0.5 * (J[..., c].spread + one[at])
+                for c, one in zip((self.joints, slice(size, None)), first, strict=True)
+            ]
+            D, M = C[at], Jq[at]
+            R = np.abs(np.eye(len(self.joints)) - D @ M) + np.abs(D) @ apart[0]
+            b = np.einsum("nij,nj->ni", np.abs(D) @ apart[1], whole[at])
+            b += np.einsum("nij,nj->ni", np.abs(D @ Jx[at]), bent[at])
+            b += np.einsum("nij,nj->ni", R, np.abs(steps[:, at]).sum(axis=0))
+            e = _bounded(R, b)
             inside = (e <= radius[at][:, self.joints]).all(axis=1) & np.isfinite(e).all(axis=1) & (guess > 0)
             ok[at[inside]] = True
             wider = radius[at[~inside]]
             wider[:, self.joints] = np.where(np.isfinite(e), WIDER * e, 10.0)[~inside] + 1e-12
             radius[at[~inside]] = wider
-        return ok, Ball(q[ok], radius[ok])
+        return ok, Form(q[ok], radius[ok], slopes[:, ok])
 
-    def _off(self, q: Ball, frames: Array, reach: Array, turn: Array) -> Array:
+    def _off(self, q: Form, frames: Array, motion: _Motion) -> Array:
         """Upper bounds (n,) of the position error where joints and platform of the drawing are enclosed."""
         n = len(q.middle)
+        J, places = self._derivatives(q, _platform(frames, motion), 0.0 * self.shifts)
+        drawn = _Drawn(q, frames, motion, J, _joined(places))
         e = np.zeros((n, len(self.unknown)))
         bounds, ok = np.full(n, np.inf), np.zeros(n, dtype=bool)
         for guess in range(GUESSES):
             at = np.flatnonzero(~ok)
             if not len(at):
                 break
-            wide = Ball(q.middle[at], q.radius[at].copy())
-            wide.radius[:, self.passive] += e[at, : len(self.passive)]
-            wide.radius[:, self.drives] += self.sensors
-            moved = e[at, len(self.passive) :]
-            position, attitude = self._platform(frames[at], reach[at] + moved[:, :3], turn[at] + moved[:, 3:])
-            J, by_place = self._derivatives(wide, position, attitude, self.shifts)
-            # The mean of J along the way from the drawing: radii grow convexly with it, from those of the poses alone.
-            first, _ = self._derivatives(q[at], *self._platform(frames[at], reach[at], turn[at]), 0.0 * self.shifts)
-            J = Ball(J.middle, 0.5 * (J.radius + first.radius + np.abs(J.middle - first.middle)))
-            Ju, Ja = J[..., self.unknown], J[..., self.drives]
-            C: Array = np.asarray(np.linalg.pinv(Ju.middle), dtype=np.float64)
-            b = self._effects(C, Ja, by_place)
-            R = np.abs(np.eye(len(self.unknown)) - C @ Ju.middle) + np.abs(C) @ Ju.radius
-            found = _bounded(R, b)
+            here, effects = self._along_the_way(drawn[at], e[at])
+            J = here[..., self.unknown]
+            C = _inverse_form(J)
+            product = C @ J
+            R = np.abs(np.eye(len(self.unknown)) - product.middle) + product.spread
+            found = _bounded(R, effects.most(C))
             inside = (found <= e[at]).all(axis=1) & np.isfinite(found).all(axis=1) & (guess > 0)
             good = at[inside]
             ok[good] = True
             if len(good):
-                parts = C[inside], Ju[inside], Ja[inside], [one[inside] for one in by_place]
-                bounds[good] = self._farthest(*parts, found[inside]) * (1.0 + 1e-9)
+                bounds[good] = self._farthest(C[inside], J[inside], effects[inside], found[inside]) * (1.0 + 1e-9)
             e[at[~inside]] = np.where(np.isfinite(found), WIDER * found, 1.0)[~inside] + 1e-12
         return bounds
 
-    def _effects(self, rows: Array, by_drives: Ball, by_place: list[Ball]) -> Array:
-        """Bounds (n, k) of what all errors make of combinations `rows` (n, k, m) of the gaps."""
-        size = np.abs(rows)
-        found = (np.abs(rows @ by_drives.middle) + size @ by_drives.radius) @ self.sensors
-        for total, spread, t in self._sources(by_place):
-            found += t * (np.linalg.norm(rows @ total, axis=2) + (size @ spread[:, :, None])[:, :, 0])
-        return np.asarray(found)
+    def _along_the_way(self, drawn: _Drawn, e: Array) -> tuple[Form, _Effects]:
+        # The mean on the way from the drawing: radii grow convexly with it, from those of the poses alone.
+        q = drawn.q
+        wide = q.radius.copy()
+        wide[:, self.passive] += e[:, : len(self.passive)]
+        wide[:, self.drives] += self.sensors
+        platform = _platform(drawn.frames, drawn.motion, e[:, len(self.passive) :])
+        J, places = self._derivatives(Form(q.middle, wide, q.slopes), platform, self.shifts)
+        mean, by_place = _mean(J, drawn.J), _mean(_joined(places), drawn.by_place)
+        by_drives = mean[..., self.drives] @ Form.exactly(np.diag(self.sensors))
+        return mean, _Effects(_joined([by_drives, by_place @ Form.exactly(self.weights)]), self.singles)
 
-    def _farthest(self, C: Array, Ju: Ball, Ja: Ball, by_place: list[Ball], e: Array) -> Array:
-        """Upper bounds (n,) of the position error where the unknowns are off by at most e (n, k). In each direction,
-        combinations of gaps are taken before absolute values, as those of several gaps cancel.
-        """
+    def _farthest(self, C: Form, J: Form, effects: _Effects, e: Array) -> Array:
+        """Upper bounds (n,) of the position error where the unknowns are off by at most e (n, k)."""
+        # In each direction, combinations of gaps are taken before absolute values, as those of several gaps cancel.
         position = slice(len(self.passive), len(self.passive) + 3)
-        largest = np.zeros(len(e))
+        largest, there = np.zeros(len(e)), effects.at_corners(C[:, position])
         for along in np.array_split(DIRECTIONS, len(DIRECTIONS) // AT_ONCE):
-            rows = along @ C[:, position]
-            rest = -rows @ Ju.middle
+            rows = Form.exactly(along) @ C[:, position]
+            product = rows @ J
+            rest = -product.middle
             rest[:, :, position] += along
-            off = self._effects(rows, Ja, by_place)
-            off += ((np.abs(rest) + np.abs(rows) @ Ju.radius) @ e[:, :, None])[:, :, 0]
+            off = effects.largest(along @ there) + effects.beside(rows)
+            off += ((np.abs(rest) + product.spread) @ e[:, :, None])[:, :, 0]
             largest = np.maximum(largest, off.max(axis=1))
         return np.asarray(np.minimum(largest / COVERED, np.linalg.norm(e[:, position], axis=1)))
 
@@ -291,19 +411,16 @@ class _Enclosure:
             for place, across, size in plays_of(self.model, self.tolerances).values()
         ]
 
-    def _sources(self, by_place: list[Ball]) -> Iterator[tuple[Array, Array, float]]:
-        """Of each error: the gaps (n, m, k) by its components, how far these are from it (n, m), and its size. A
-        parameter has one component; a joint with clearance is anywhere in a ball, or in a disc across its axis.
-        """
-        for one, t in self.chosen:
-            total, spread = (np.zeros(by_place[0].middle.shape[:2]) for _ in range(2))
-            for k in np.flatnonzero(one.weights.any(axis=1)):
-                total += by_place[k].middle @ one.weights[k]
-                spread += by_place[k].radius @ np.abs(one.weights[k])
-            yield total[:, :, None], spread, t
+    def _weights(self) -> tuple[Array, int]:
+        # Of places (6 places, s) by each error, and how many errors have one component. A joint with clearance has
+        # three: it is anywhere in a ball, or in a disc across its axis.
+        places = len(self.model.places)
+        columns = [one.weights.reshape(-1, 1) * t for one, t in self.chosen]
         for place, across, t in self.plays:
-            part = by_place[place][..., :3]
-            yield part.middle @ across, np.linalg.norm(part.radius, axis=2), t
+            whole = np.zeros((places, 6, 3))
+            whole[place, :3] = t * across
+            columns.append(whole.reshape(-1, 3))
+        return np.concatenate([np.zeros((6 * places, 0)), *columns], axis=1), len(self.drives) + len(self.chosen)
 
     def counterexample(self, task: Any, centres: Array, bound: float) -> tuple[int | None, float, Machine | None]:
         """Number of a centre that a machine within the tolerances misses by more than the bound, by how much, which."""

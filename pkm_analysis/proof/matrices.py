@@ -13,7 +13,9 @@ its eigenvectors added, not trusted for themselves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -91,6 +93,79 @@ class Ball:
     def magnitude(self) -> Array:
         """The largest absolute values."""
         return np.asarray((np.abs(self.middle) + self.radius) * MORE)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """Affine forms: within `radius` of `middle` + `slopes` times coordinates, from -1 to 1, the same for all."""
+
+    middle: Array
+    radius: Array
+    slopes: Array | None = None  # the first axis is that of coordinates; None: without
+
+    @staticmethod
+    def exactly(A: Array) -> Form:
+        """Without a radius."""
+        return Form(A, np.zeros_like(A))
+
+    @cached_property
+    def tilt(self) -> Array | float:
+        """By how much the coordinates move the middle at most."""
+        return 0.0 if self.slopes is None else np.abs(self.slopes).sum(axis=0) * MORE
+
+    @cached_property
+    def spread(self) -> Array:
+        """Distance from the middle at most."""
+        return np.asarray((self.radius + self.tilt) * MORE)
+
+    def __matmul__(self, other: Form) -> Form:
+        n = self.middle.shape[-1]
+        size, others = np.abs(self.middle), np.abs(other.middle)
+        with np.errstate(invalid="ignore"):
+            radius = size @ other.radius + self.radius @ (others + other.spread)
+        slopes: Array | None = None
+        if self.slopes is not None and other.slopes is not None:
+            radius = radius + self.tilt @ other.spread
+            slopes = self.slopes @ other.middle + self.middle @ other.slopes
+        elif self.slopes is not None:
+            radius = radius + self.tilt @ other.radius
+            slopes = self.slopes @ other.middle
+        elif other.slopes is not None:
+            slopes = self.middle @ other.slopes
+        rounding = (n + 6) * UNIT * ((size + self.tilt) @ (others + other.tilt))
+        radius = np.where(np.isnan(radius), np.inf, radius + rounding) * MORE + TINY
+        return Form(self.middle @ other.middle, radius, slopes)
+
+    def __add__(self, other: Form) -> Form:
+        middle = self.middle + other.middle
+        slopes = self.slopes if other.slopes is None else other.slopes
+        if self.slopes is not None and other.slopes is not None:
+            slopes = self.slopes + other.slopes
+        size = np.abs(middle) + self.tilt + other.tilt
+        return Form(middle, (self.radius + other.radius + 4.0 * UNIT * size) * MORE + TINY, _over(slopes, middle))
+
+    def __neg__(self) -> Form:
+        return Form(-self.middle, self.radius, None if self.slopes is None else -self.slopes)
+
+    def __sub__(self, other: Form) -> Form:
+        return self + -other
+
+    @property
+    def T(self) -> Form:
+        """Transpose of the last two axes."""
+        return self._each(lambda A: np.swapaxes(A, -1, -2))
+
+    def __getitem__(self, at: Any) -> Form:
+        each = at if isinstance(at, tuple) else (at,)
+        slopes = None if self.slopes is None else self.slopes[(slice(None), *each)]
+        return Form(self.middle[at], self.radius[at], slopes)
+
+    def _each(self, do: Callable[[Array], Array]) -> Form:
+        return Form(do(self.middle), do(self.radius), None if self.slopes is None else do(self.slopes))
+
+
+def _over(slopes: Array | None, middle: Array) -> Array | None:
+    return None if slopes is None else np.broadcast_to(slopes, (len(slopes), *middle.shape))
 
 
 @dataclass(frozen=True, eq=False)
