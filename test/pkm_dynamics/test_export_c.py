@@ -165,9 +165,11 @@ def compare_with_python(library: Library, n: int) -> None:
         assert over[known].max(initial=0.0) < 1.0, name
 
 
-@pytest.mark.by_day("delta", "gough_stewart_7", "carpal_wrist")
+@pytest.mark.by_day("delta", "planar_redundant", "carpal_wrist")
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "gough_stewart_7", "orthoglide", "tripod_3prs", "carpal_wrist"])
+@pytest.mark.parametrize(
+    "name", ["delta", "planar_redundant", "gough_stewart_7", "orthoglide", "tripod_3prs", "carpal_wrist"]
+)
 def test_c_is_python(name: str, library: Callable[[str], Library]) -> None:
     compare_with_python(library(name), 2_000)
 
@@ -299,6 +301,7 @@ def test_any_bits_of_every_robot(robot_name: str, tmp_path: Path) -> None:
         attack(robot_name, 10_000_000, "-O1", tmp_path)
 
 
+@pytest.mark.by_day("delta")
 @needs_compiler
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("name", ["delta", "two_tpr"])
@@ -351,10 +354,12 @@ def straight(start: np.ndarray, end: np.ndarray, part: float) -> np.ndarray:
     return pose
 
 
+@pytest.mark.by_day("carpal_wrist")
 @needs_compiler
-def test_motions_in_a_space_that_turns(library: Callable[[str], Library]) -> None:
+@pytest.mark.parametrize("name", ["tricept", "carpal_wrist"])
+def test_motions_in_a_space_that_turns(name: str, library: Callable[[str], Library]) -> None:
     """What the platform cannot do is refused as in Python, what it nearly does is moved to what it can."""
-    in_c = library("tricept")
+    in_c = library(name)
     dynamics, k, states = in_c.dynamics, in_c.kinematics, states_of(in_c.dynamics, 20, seed=3)
     effort, there, scale = np.empty(3), np.empty(7), k.engine.spaces.rate_scale
     for pose, twist, acceleration in zip(*(states.given[what] for what in PARTS[:3]), strict=True):
@@ -404,6 +409,7 @@ def test_poses_that_miss_the_space_by_rounding(name: str, library: Callable[[str
             np.testing.assert_allclose(effort, expected.effort, rtol=0.0, atol=1e-11)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_turns_of_a_platform_with_one_way(library: Callable[[str], Library]) -> None:
     """All along the closed way of a four-bar, joints have made the turns that they make in Python.
@@ -423,6 +429,7 @@ def test_turns_of_a_platform_with_one_way(library: Callable[[str], Library]) -> 
     assert others <= 1
 
 
+@pytest.mark.by_day("carpal_wrist")
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "spread", "told", "answered"),
@@ -481,6 +488,7 @@ def test_quaternions_are_as_rough_as_python_takes_them(library: Callable[[str], 
         np.testing.assert_allclose(drives, expected.actuated, rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_bases_of_a_space_that_turns_may_turn_over(library: Callable[[str], Library]) -> None:
     """In one state of these, the basis does between `near` and the pose, which is no singularity."""
@@ -552,10 +560,10 @@ ALONG_IN_CPP = """\
 """
 
 
-@pytest.mark.by_day("wrist_3ruu")
+@pytest.mark.by_day("carpal_wrist")
 @needs_compiler
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("name", ["delta", "wrist_3ruu"])
+@pytest.mark.parametrize("name", ["delta", "wrist_3ruu", "carpal_wrist"])
 def test_cpp(name: str, compiler: str, tmp_path: Path) -> None:
     files = written(name, tmp_path)
     part = compiled(compiler, ["-O0", "-c"], [tmp_path / f"{name}.c"], tmp_path / "part.o")

@@ -69,7 +69,7 @@ needs_halcompile = pytest.mark.skipif(not shutil.which("halcompile"), reason="no
     [
         *((robot, compiled_by_stand_ins) for robot in ("hexa", "delta", "linear_delta")),
         pytest.param("gough_stewart", compiled_by_stand_ins, marks=pytest.mark.slow),
-        pytest.param("delta", compiled, marks=needs_halcompile),
+        pytest.param("delta", compiled, marks=[needs_halcompile, pytest.mark.slow]),
     ],
 )
 def test_poses_come_back(robot: str, compiler: Callable[[CFiles, Path], Path], tmp_path: Path) -> None:
@@ -85,6 +85,7 @@ def test_poses_come_back(robot: str, compiler: Callable[[CFiles, Path], Path], t
         assert (codes[codes != NO_JOINTS] == BACK).all()
 
 
+@pytest.mark.slow
 @needs_halcompile
 @pytest.mark.skipif(not GENHEXKINS.exists(), reason="no genhexkins (linuxcnc-uspace)")
 def test_where_genhexkins_loses_poses(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pkm_kinematics import Kinematics
 
 PLUGIN = Path(__file__).resolve().parents[2] / "examples" / "grblhal" / "pkm_kinematics.c"
 CORE = os.environ.get("PKM_GRBLHAL", "")
-N = 1_500
+N = 600
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="no C compiler (gcc)")
 

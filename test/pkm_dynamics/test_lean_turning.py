@@ -36,7 +36,7 @@ def motions(k, n: int) -> Array:
     return rows
 
 
-@pytest.mark.by_day("tripod_3prs", "carpal_wrist")
+@pytest.mark.by_day("carpal_wrist")
 @pytest.mark.parametrize("name", TURNING)
 def test_efforts_and_accelerations(of_gallery, name: str) -> None:
     k, d = of_gallery[name].kinematics, of_gallery[name].dynamics

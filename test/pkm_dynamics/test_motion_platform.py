@@ -181,6 +181,7 @@ needs_cortex = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_cortex
 def test_a_cortex_m7_does_the_same_and_counts_its_instructions(machine: Machine) -> None:
     script = ["-std=c99", "--specs=rdimon.specs", "-T", str(SOURCES / "mps2.ld")]

@@ -124,7 +124,7 @@ def test_energy_of_a_free_motion_is_conserved(name, form):
     assert np.abs(total - total[0]).max() < 1e-7 * max(found.kinetic.max(), np.abs(total).max())
 
 
-@pytest.mark.by_day("quattro", "tripod_3prs")
+@pytest.mark.by_day("delta", "tripod_3prs")
 @pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart", "quattro", "tricept", "tripod_3prs"])
 def test_lean_calls_and_straight_line_code_are_the_kernels(name):
     dynamics = dynamics_of(name)

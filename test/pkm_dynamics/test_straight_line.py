@@ -34,7 +34,7 @@ def error(found, expected):
     return (np.abs(found - expected).max(axis=-1) / np.abs(expected).max(axis=-1)).max()
 
 
-@pytest.mark.by_day("agile_eye", "cable_8", "five_bar", "gough_stewart")
+@pytest.mark.by_day("agile_eye", "five_bar", "gough_stewart")
 @pytest.mark.not_for("without straight lines", "singular everywhere")
 def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     states, rng = random_motions(robot.kinematics, N), np.random.default_rng(4)
@@ -130,7 +130,7 @@ def path(k: Kinematics, n: int, far: float) -> Array:
 
 
 @pytest.mark.by_day("quattro")
-@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("mode", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ITERATED)
 def test_limbs_in_fixed_steps_are_where_iteration_puts_them(
     name: str, mode: int, monkeypatch: pytest.MonkeyPatch

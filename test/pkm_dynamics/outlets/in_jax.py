@@ -77,6 +77,7 @@ def test_answers_of_every_robot(robot_name: str) -> None:
         compare(dynamics, mode, lambda name, *rows, found=found: getattr(found, name)(*rows))
 
 
+@pytest.mark.slow
 @pytest.mark.by_day("delta")
 @pytest.mark.parametrize("name", ["delta", "agile_eye", "quattro"])
 def test_derivatives_of_efforts_are_those_of_complex_steps(name: str) -> None:
@@ -127,6 +128,7 @@ def test_the_forward_kinematics_undoes_the_inverse(name: str) -> None:
         np.testing.assert_allclose(jax.jit(jacobian(there_and_back))(zero), wanted, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two_tpr", pytest.param("carpal_wrist", marks=pytest.mark.slow)])
 def test_derivatives_where_the_motion_space_turns(name: str) -> None:
     """Of efforts at rest by the drives, against differences; steps that are impossible count for nothing."""

@@ -34,7 +34,7 @@ def judged(dynamics: Dynamics, mode: int) -> None:
     compare(dynamics, mode, call)
 
 
-@pytest.mark.by_day("cable_8", "carpal_wrist")
+@pytest.mark.by_day("planar_redundant", "carpal_wrist")
 @pytest.mark.parametrize("name", FEW)
 def test_answers_are_those_of_python(name: str) -> None:
     judged(Dynamics(load_mechanism(name)), 0)
@@ -55,7 +55,7 @@ def derivative(found: CasadiRobot, name: str, by: int, *given: np.ndarray) -> np
     return np.array(casadi.Function("derivative", symbols, [jacobian])(*given))
 
 
-@pytest.mark.by_day("gough_stewart", "quattro")
+@pytest.mark.by_day("quattro")
 @pytest.mark.parametrize("name", ["gough_stewart", "orthoglide", "quattro"])
 def test_derivatives_are_those_of_complex_steps(name: str) -> None:
     """Through the iterated limbs of a Quattro as well."""
@@ -73,6 +73,7 @@ def test_derivatives_are_those_of_complex_steps(name: str) -> None:
         np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-9 * np.abs(other).max())
 
 
+@pytest.mark.slow
 def test_limbs_begin_where_they_were() -> None:
     """From joints at a pose nearby, answers and derivatives are those from home; from elsewhere there are none."""
     dynamics = Dynamics(load_mechanism("wrist_3ruu"))
@@ -94,6 +95,7 @@ def test_limbs_begin_where_they_were() -> None:
     assert warm.inverse(pose, near + 1.0)[1] == 0
 
 
+@pytest.mark.slow
 def test_second_derivatives_through_iterated_limbs() -> None:
     """Of joints and efforts, against differences of first ones."""
     dynamics = Dynamics(load_mechanism("irsbot2"))

@@ -59,7 +59,7 @@ def compare(dynamics: Dynamics, robot: GpuRobot, mode: int) -> None:
     assert well.any() or dynamics.mechanism.name == "griffis_duffy"
 
 
-@pytest.mark.by_day("delta", "carpal_wrist")
+@pytest.mark.by_day("carpal_wrist")
 @needs_compiler
 @pytest.mark.parametrize("name", FEW)
 def test_answers_are_those_of_python(name: str) -> None:
