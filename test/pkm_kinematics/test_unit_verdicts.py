@@ -95,9 +95,10 @@ def test_lengths_all_in_millimetres(tmp_path: Path) -> None:
     ("change", "remedy"),
     [
         (('name="arm_length" default="0.020"', 'name="arm_length" default="20"'), "20 mm are 0.02"),
-        (
+        pytest.param(
             ('"platform_half_angle" default="${radians(50)}"', '"platform_half_angle" default="50"'),
             "50 degrees are 0.872665",
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["mm", "degrees"],

@@ -100,6 +100,7 @@ def six_legs(base: Array, platform: Array, lengths: Array) -> ClosureSystem:
     return ClosureSystem(residual, jacobian, -bound, bound, np.full(7, np.inf), np.ones(7))
 
 
+@pytest.mark.by_day(0, 2)
 @pytest.mark.parametrize("seed", range(5))
 def test_multistart_finds_what_the_sextic_finds(seed: int) -> None:
     rng = np.random.default_rng(seed)

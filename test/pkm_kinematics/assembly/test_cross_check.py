@@ -51,6 +51,7 @@ def angles_of(feet: Array, slides: Array, rails: Array, q: Array) -> list[float]
     return sorted(float(np.angle(np.exp(1j * angle))) for angle in (middle + bent, middle - bent))
 
 
+@pytest.mark.by_day(20)
 @pytest.mark.parametrize("seed", [20, 9, 12])
 def test_a_planar_3prp_has_both_of_its_modes(seed: int) -> None:
     """Of seed 20 a search that stopped when one was expected missing had one."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.spatial.transform import Rotation
 
 from pkm_description import load_mechanism
@@ -34,6 +35,7 @@ def gap(first: Array, second: Array) -> float:
     return float(np.linalg.norm(first[:3] - second[:3]) + turn.magnitude())
 
 
+@pytest.mark.slow
 def test_every_pose_is_a_mode_of_its_actuators() -> None:
     kinematics, q, poses, modes = searched("tricept", 0.02)
     assert modes.status == AssemblyStatus.SEARCHED

@@ -128,6 +128,7 @@ def test_constraints_hold_at_other_poses_of_a_robot(name: str) -> None:
         assert max(error(one, pose) for one in constraints) < 1e-9
 
 
+@pytest.mark.by_day("tripod_3prs")
 @pytest.mark.parametrize(("name", "complex_count"), [("tricept", 24), ("tripod_3prs", 16)])
 def test_all_modes_of_robots_with_passive_constraints(name: str, complex_count: int) -> None:
     """The certified set is what the search over the whole graph, which shares nothing with it, finds as well."""

@@ -66,6 +66,7 @@ def test_folded_places_of_a_plate(level):
             assert best < 1e-14
 
 
+@pytest.mark.by_day("quattro")
 @pytest.mark.parametrize("name", ON_PLATES)
 def test_rods_hold_in_every_working_mode(name, of_gallery):
     k = of_gallery[name].kinematics
@@ -87,7 +88,7 @@ def test_the_list_holds_what_a_search_finds(name, of_gallery):
     k = of_gallery[name].kinematics
     home = k.home_joints[k.engine.actuated_column]
     rng = np.random.default_rng(5)
-    for far in (0.0, 0.15, 0.3):
+    for far in (0.0, 0.3):
         q = home + far * rng.uniform(-1.0, 1.0, 4)
         modes, searched = k.forward_all(q), Search(k.engine).solve(q)
         assert modes.certified, modes.caution

@@ -27,7 +27,7 @@ def random_actuation(kinematics: Kinematics, rng: np.random.Generator, far: floa
     return np.asarray(q + far * unit * rng.uniform(-1.0, 1.0, len(q)))
 
 
-@pytest.mark.by_day("delta", "irsbot2", "three_rpc")
+@pytest.mark.by_day("irsbot2", "three_rpc")
 @pytest.mark.parametrize("name", FOUND)
 def test_the_equations_hold_in_every_working_mode(name, of_gallery):
     """Errors as distances: equation over gradient, at poses from inverse kinematics."""

@@ -40,6 +40,7 @@ def test_signs_of_all_modes_sum_to_zero(name, of_gallery):
     assert max(counts) >= 2
 
 
+@pytest.mark.by_day("tripod_3prs")
 @pytest.mark.parametrize("name", ["tricept", "tripod_3prs"])
 def test_a_tracker_agrees_where_the_motion_space_turns(name, of_gallery):
     """Moved by its actuators from each mode, every configuration keeps that mode's sign, as the list has it."""

@@ -319,6 +319,7 @@ def test_how_many_parameters_are_identifiable_does_not_hang_on_where_rounding_is
         assert len(parameters.identifiable()) == count
 
 
+@pytest.mark.by_day("par2")
 @pytest.mark.parametrize("name", ["quattro", "par2"])
 def test_displacements_close_as_they_do_whatever_was_closed_before(name: str) -> None:
     mechanism, random = load_mechanism(name), np.random.default_rng(1)
