@@ -50,7 +50,7 @@ def test_every_task_has_help(word: str, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_workspace_as_json_picture_and_mesh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture, mesh = tmp_path / "delta.svg", tmp_path / "delta.stl"
-    words = ["delta", "workspace", "--resolution", "24", "--range", "x=-300mm:0.3", "--range", "y=-0.3:0.3m"]
+    words = ["delta", "workspace", "--resolution", "16", "--range", "x=-300mm:0.3", "--range", "y=-0.3:0.3m"]
     words += ["--range", "z=-1:-0.8", "--require", "joint:limb1_arm < 80 deg", "--json"]
     assert main([*words, "--picture", str(picture), "--mesh", str(mesh)]) == 0
     numbers = json.loads(capsys.readouterr().out)

@@ -182,7 +182,7 @@ def test_published_masses_of_springs():
     assert 200.0 / spring_mass(1962.0) == pytest.approx(22.4, abs=0.05)
 
 
-@pytest.mark.by_day("cable_8", "tricept")
+@pytest.mark.by_day("cable_8")
 @pytest.mark.parametrize(
     "name",
     [

@@ -55,7 +55,7 @@ def _strongest(analysis: Analysis, pose: Array, wrench: Array) -> float:
     return np.inf if found.status == 3 else -found.fun
 
 
-@pytest.mark.by_day("delta", "five_bar", "planar_redundant", "cable_8", "tripod_3prs")
+@pytest.mark.by_day("delta", "planar_redundant", "cable_8", "agile_eye")
 @pytest.mark.parametrize("name", [*ROBOTS, *MIXED])
 def test_forces_are_those_of_linear_programmes(name: str) -> None:
     analysis = Analysis(load_mechanism(name))
@@ -232,10 +232,10 @@ def test_where_no_tensions_carry_the_weight_no_bound_on_them_holds() -> None:
     analysis = Analysis(load_mechanism("cable_8"))
     turned = {"pitch": 0.25, "x": 0.2, "z": -0.3}
     ranges = {"yaw": (-0.49, 0.49), "roll": (-0.39, 0.39)}
-    free = analysis.map("type1", ranges, hold=turned, resolution=25)
+    free = analysis.map("type1", ranges, hold=turned, resolution=13)
     assert free.inside.all()
-    asked = analysis.map("effort_at_rest", ranges, hold=turned, resolution=25)
+    asked = analysis.map("effort_at_rest", ranges, hold=turned, resolution=13)
     assert any("unknown at" in note for note in asked.notes)
-    none = analysis.map("type1", ranges, hold=turned, requirements=["effort_at_rest < 1e6 N"], resolution=25)
+    none = analysis.map("type1", ranges, hold=turned, requirements=["effort_at_rest < 1e6 N"], resolution=13)
     np.testing.assert_array_equal(none.inside, np.isfinite(asked.values))
     assert 0 < none.inside.sum() < none.inside.size

@@ -33,7 +33,7 @@ def poses_around_home(kinematics: Kinematics, n: int) -> Array:
     return poses
 
 
-@pytest.mark.by_day("five_bar", "gough_stewart_7", "tripod_3prs")
+@pytest.mark.by_day("five_bar", "planar_redundant", "tripod_3prs")
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=pytest.mark.slow) if one in ("hexa", "planar_3rrr") else one for one in ROBOTS]
 )
@@ -62,6 +62,7 @@ def test_numbers_are_those_of_the_kinematics(name: str) -> None:
         assert (np.sign(type2) == margins.determinant_sign * home)[use].all()
 
 
+@pytest.mark.by_day("delta", "five_bar")
 @pytest.mark.parametrize("name", ["delta", "gough_stewart", "five_bar"])
 def test_code_and_kernels_say_the_same(name: str) -> None:
     kinematics = Kinematics(load_mechanism(name))

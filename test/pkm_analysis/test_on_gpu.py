@@ -25,7 +25,7 @@ WORKSPACE = ["--range", "x=-0.3:0.3", "--range", "y=-0.3:0.3", "--range", "z=-1:
 MAP = ["--range", "x=-0.3:0.3", "--range", "y=-0.3:0.3", "--resolution", "40"]
 
 
-@pytest.mark.by_day("delta", "gough_stewart_7")
+@pytest.mark.by_day("delta")
 @needs_compiler
 @pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart_7", "orthoglide"])
 @pytest.mark.parametrize("mode", [None, 1])
@@ -48,7 +48,12 @@ def test_numbers_are_those_of_processors(name: str, mode: int | None) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "words", [["workspace", *WORKSPACE], ["map", *MAP], ["map", *MAP, "--quantity", "margin", "--mode", "0"]]
+    "words",
+    [
+        ["workspace", *WORKSPACE],
+        pytest.param(["map", *MAP], marks=pytest.mark.slow),
+        ["map", *MAP, "--quantity", "margin", "--mode", "0"],
+    ],
 )
 def test_the_command_answers_alike(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

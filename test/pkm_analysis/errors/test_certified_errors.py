@@ -113,7 +113,7 @@ def _within(shifts: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return (directions * (shifts * random.uniform(0.0, 1.0, shifts.shape))[:, :, None]).reshape(-1, 6)
 
 
-@pytest.mark.by_day("delta", "three_rpc", "planar_mixed")
+@pytest.mark.by_day("delta", "planar_mixed")
 @pytest.mark.parametrize(
     ("name", "half", "bound"),
     [
@@ -273,6 +273,7 @@ def test_play_and_warmth_are_in_the_proof(name: str, half: float) -> None:
     assert max(off) > prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), still, 2e-3).largest
 
 
+@pytest.mark.by_day("tripod_3prs")
 @pytest.mark.parametrize("name", ["orthoglide", "delta", "tripod_3prs"])
 def test_a_coordinate_that_is_held_is_no_obstacle(name: str) -> None:
     """The bound over a flat box is at most that over the whole one."""

@@ -235,6 +235,7 @@ def test_questions_that_mean_nothing_are_refused(delta):
         asked(delta, box(delta, sides), "type2 > 0 rad/m")
 
 
+@pytest.mark.slow
 def test_a_certified_box_of_the_delta_is_nearly_the_sampled_one(delta):
     centre, half = np.array([0.0, 0.0, -0.85]), np.array([1.0, 1.0, 0.5])
     unit = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 21)] * 3), axis=-1).reshape(-1, 3)

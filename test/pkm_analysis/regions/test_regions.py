@@ -81,6 +81,7 @@ def test_it_changes_its_assembly_mode_without_a_singularity() -> None:
         assert path.prove().verdict == "proved"
 
 
+@pytest.mark.slow
 def test_chosen_margins_are_kept_and_what_is_in_the_way_is_told() -> None:
     a = analysis(str(CUSPIDAL))
     end = {"x": -0.5495660821636335, "y": -1.3935498273193208, "yaw": -0.0473313687726446}

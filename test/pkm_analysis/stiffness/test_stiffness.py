@@ -275,8 +275,8 @@ def test_maps_and_requirements_know_it(delta: Analysis) -> None:
 @pytest.mark.parametrize(
     "requirements",
     [
-        ("stiffness:z > 2 N/um",),
-        ("stiffness:z > 2 N/um", "joint:limb1_arm < 5 deg"),
+        pytest.param(("stiffness:z > 2 N/um",), marks=pytest.mark.slow),
+        pytest.param(("stiffness:z > 2 N/um", "joint:limb1_arm < 5 deg"), marks=pytest.mark.slow),
         ("sag < 60 um", "joint:limb1_arm < 5 deg", "stiffness > 0.35 N/um"),
     ],
 )

@@ -33,7 +33,7 @@ DRIVES = 2e5  # N m/rad or N/m
         ("agile_eye", "sag", 2e-3, 0.98),  # overconstrained
         ("cable_8", "stiffness:z", 1e-3, 0.9),
         ("planar_3rrr", "stiffness", 1e-3, 0.9),
-        ("gough_stewart", "sag", 3e-4, 0.95),  # legs change their lengths
+        pytest.param("gough_stewart", "sag", 3e-4, 0.95, marks=pytest.mark.slow),  # legs change their lengths
         pytest.param("orthoglide", "sag", 2e-3, 0.9, marks=pytest.mark.slow),
         pytest.param("hexaglide", "stiffness:1,0,1", 2e-4, 0.8, marks=pytest.mark.slow),
         pytest.param("gough_stewart", "stiffness", 3e-4, 0.9, marks=pytest.mark.slow),

@@ -28,6 +28,7 @@ def test_of_a_ring_part_that_is_known() -> None:
         assert one.unit == "m^2"
 
 
+@pytest.mark.slow
 def test_of_a_delta() -> None:
     found = Analysis(load_mechanism("delta")).workspace(tolerance=5e-3, resolution=30)
     rng = np.random.default_rng(9)

@@ -22,6 +22,7 @@ def analysis(name: str) -> Analysis:
     return Analysis(load_mechanism(name))
 
 
+@pytest.mark.slow
 def test_dexterous_workspace_of_a_planar_robot() -> None:
     a = analysis("planar_3rrr")
     steps, tolerance = 25, 2e-3

@@ -72,6 +72,7 @@ def test_nothing_lies_beyond_the_range_that_was_asked_for() -> None:
     assert found.size == pytest.approx(0.15 * 0.15 * 0.1, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_tripteron_fills_its_cube_but_for_what_its_bars_do_not_reach() -> None:
     found = analysis("tripteron").workspace(tolerance=1e-3, joint_limits=False)
     # the limb along x reaches (y, z) within 0.7 of its rail; with a slide on every axis, a point on each pair
@@ -237,6 +238,7 @@ def test_an_angle_that_closes_on_itself_has_no_border_there() -> None:
     assert "no border" not in str(part)
 
 
+@pytest.mark.by_day("orthoglide")
 @pytest.mark.parametrize("name", ["orthoglide", "delta"])
 def test_a_mesh_is_closed_also_for_those_who_know_corners_by_their_places(name: str, tmp_path: Path) -> None:
     trimesh = pytest.importorskip("trimesh")
