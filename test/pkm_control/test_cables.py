@@ -100,6 +100,7 @@ def test_in_the_loop_tensions_stay_within_their_bounds(cables, limits, law):
     assert (efforts > MOST - 1e-9).any()  # some are held at their least tension
 
 
+@pytest.mark.slow
 def test_in_the_loop_tensions_go_on(cables, limits):
     """Half the period, half the largest step from one to the next: what jumped would jump as far."""
     steps = [
@@ -170,6 +171,7 @@ def test_the_machine_lets_a_cable_go_slack_and_never_lets_it_push(cables, limits
     np.testing.assert_array_equal(machine.read().efforts, np.full(8, MOST))
 
 
+@pytest.mark.by_day("planar_redundant")
 @pytest.mark.parametrize("name", ["planar_redundant", "gough_stewart_7"])
 def test_redundant_drives_take_what_one_of_them_cannot(of_gallery, name):
     """Where least squares ask one drive for too much, the others do its part: less work is missed than by a clip."""

@@ -53,7 +53,7 @@ def measured_at(kinematics: Kinematics, pose: np.ndarray) -> Measured:
     return Measured(actuated, still, pose, np.zeros(6), np.asarray(at.joints), np.asarray(at.forward_jacobian))
 
 
-@pytest.mark.by_day("sprung delta", "planar_redundant")
+@pytest.mark.by_day("sprung delta")
 @pytest.mark.parametrize(
     ("name", "drives"),
     [

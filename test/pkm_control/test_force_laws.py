@@ -116,6 +116,7 @@ class Bench:
         return reference
 
 
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize("law", [IMPEDANCE, ADMITTANCE])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_presses_as_its_stiffness_says_after_an_impact(name: str, law: str, of_gallery) -> None:
@@ -247,6 +248,7 @@ def follower_of(bench: Bench) -> TrajectoryFollower:
     return TrajectoryFollower(k, bench.controller, guard, 0.5 * DT)
 
 
+@pytest.mark.by_day(ADMITTANCE)
 @pytest.mark.parametrize("law", [IMPEDANCE, ADMITTANCE])
 def test_a_law_that_is_pushed_away_does_not_let_go(law: str, of_gallery) -> None:
     """What is in the way holds the platform back by more than a stiff law may miss its reference."""

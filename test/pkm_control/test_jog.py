@@ -31,7 +31,7 @@ def delta(steered):
     return steered("delta")
 
 
-@pytest.mark.by_day("cable_8", "tripod_3prs")
+@pytest.mark.by_day("cable_8")
 def test_a_reckless_hand_stays_inside(robot) -> None:
     random = np.random.default_rng(4)
     robot.run(2 * PERIOD)

@@ -229,7 +229,7 @@ def judge(robot, keep: KeepOuts, clear_at_home: float) -> None:
 
 @pytest.mark.parametrize("name", EVERYDAY)
 def test_reckless_motions(name: str, of_gallery, steered) -> None:
-    done, refused = attack(of_gallery[name], steered, name, 12)
+    done, refused = attack(of_gallery[name], steered, name, 6)
     assert done > 0
     assert refused > 0
 

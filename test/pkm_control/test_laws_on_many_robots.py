@@ -130,6 +130,7 @@ def test_drives_settle_where_they_are_told(name: str, mode: CommandMode) -> None
     assert np.abs(machine.read().positions - target).max() < 0.01 * np.abs(before - target).max()
 
 
+@pytest.mark.by_day("five_bar", "delta", "agile_eye", "planar_redundant")
 @pytest.mark.parametrize("law", EFFORT_LAWS)
 @pytest.mark.parametrize("name", FIXED_SPACE)
 def test_follows_a_motion_to_its_end(name: str, law: str) -> None:
@@ -161,6 +162,7 @@ def test_follows_a_motion_to_its_end(name: str, law: str) -> None:
     assert max(errors) < (3e-3 if law == PD_GRAVITY else 3e-4) * size
 
 
+@pytest.mark.by_day(30.0)
 @pytest.mark.parametrize("friction", [8.0, 30.0])
 def test_a_robot_that_rests_does_not_shake_by_its_friction(friction: float) -> None:
     """Compensated by the sign of the measured rate, it drove the arms to and fro by up to this effort."""

@@ -324,7 +324,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.by_day("exception", "SIGTERM", "SIGKILL", "SIGSTOP", "SIGTERM of the loop")
+@pytest.mark.by_day("SIGKILL", "SIGSTOP", "SIGTERM of the loop")
 @pytest.mark.parametrize("way", ["end", "exception", "SIGINT", "SIGTERM", "SIGKILL", "SIGSTOP", "SIGTERM of the loop"])
 def test_servos_are_off_after_every_way_out(way: str, tmp_path: Path) -> None:
     """By the board's own account; the loop's process is gone, too."""

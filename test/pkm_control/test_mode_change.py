@@ -230,6 +230,7 @@ def test_a_follower_that_begins_in_another_mode_is_stopped_and_says_so(steered) 
     assert not action.command.any()
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_not_as_described_changes_too(steered) -> None:
     """Encoders with steps and noise, commands that act late, links heavier than the controller believes."""
     robot = steered("five_bar")

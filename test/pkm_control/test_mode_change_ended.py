@@ -77,6 +77,7 @@ ENDS: dict[str, Callable[[ControlLoop], object]] = {
 }
 
 
+@pytest.mark.by_day("stop", "emergency stop")
 @pytest.mark.parametrize("label", ["++", "-+"])
 @pytest.mark.parametrize("share", [0.1, pytest.param(0.5, marks=pytest.mark.slow), 0.93])
 @pytest.mark.parametrize("how", ENDS)

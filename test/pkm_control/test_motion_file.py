@@ -246,7 +246,7 @@ def test_any_text_is_a_motion_or_one_error(text: str) -> None:
         parse_motion(text)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.sampled_from(COLUMNS), st.data())
 def test_any_cells_are_a_motion_or_one_error(columns: str, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.lists(CELL, min_size=len(columns.split(",")), max_size=len(columns.split(",")))))

@@ -148,7 +148,7 @@ def test_a_long_motion_says_how_far_it_is(planner, monkeypatch: pytest.MonkeyPat
     assert said == ["waypoint 1 of 100, 0 % done", "waypoint 65 of 100, 64 % done"]
 
 
-@pytest.mark.by_day("delta", "planar_redundant")
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize("name", ["delta", "gough_stewart", "linear_delta", "planar_redundant"])
 def test_lines_are_run_as_if_each_was_planned_alone(of_gallery, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As quick, up to what they leave of the drives, within all limits, by asking 15 times less of the robot."""

@@ -227,6 +227,7 @@ def test_the_main_job_runs_on_a_loopback(light: Kinematics) -> None:
     assert np.degrees(turned.max()) < 1.5
 
 
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize("rate", [100.0, 50.0])
 @pytest.mark.parametrize("name", ["delta", "gough_stewart"])
 def test_drives_that_are_commanded_positions_at_a_low_rate_follow_a_path(name: str, rate: float) -> None:

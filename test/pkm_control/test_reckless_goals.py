@@ -29,7 +29,7 @@ def random_goal(random: np.random.Generator, pose: Array, space: Array, length: 
     return PointTrajectory(step * np.arange(n), np.array(poses), twists, accelerations)
 
 
-@pytest.mark.by_day("delta", "planar_redundant")
+@pytest.mark.by_day("planar_redundant")
 @pytest.mark.parametrize("name", [*ROBOTS, pytest.param("irsbot2", marks=pytest.mark.slow)])
 def test_goals_at_random(steered, name: str) -> None:
     random = np.random.default_rng(11)

@@ -35,7 +35,7 @@ def test_nothing_is_broken_by_any_robot(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind", "word", "trials"),
-    [("planar_3rrr", "type 2", "singularity", 200), ("delta", "range", "limit", 80)],
+    [("planar_3rrr", "type 2", "singularity", 200), ("delta", "range", "limit", 40)],
 )
 def test_the_judge_sees_what_was_refused(name: str, kind: str, word: str, trials: int) -> None:
     trial, random = Trial(name), np.random.default_rng(1)

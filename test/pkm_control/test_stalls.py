@@ -101,10 +101,12 @@ class Stalled:
 
 @pytest.mark.parametrize("rate", [250.0, pytest.param(1000.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ROBOTS)
-def test_a_stall_throws_no_robot(name: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
+def test_a_stall_throws_no_robot(name: str, rate: float, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each third of the trials has motions and rests, with and without an answer, that go on and that do not."""
     monkeypatch.setattr(jogs, "RATE", rate)
-    stalled = Stalled(name, 3, rate)
-    for trial in range(16):
+    stalled = Stalled(name, 3 + first, rate)
+    for trial in range(first, 16, 3):
         what, goes_on, answered = ("motion", "jog", "motion", "hold")[trial % 4], trial % 8 < 4, trial < 8
         stalled.begin()
         motion = None
