@@ -480,7 +480,7 @@ def test_the_wrong_scale_of_a_bar_and_of_an_instrument_over_redundant_drives_is_
     assert not any("WARNING" in note for note in calibrate(mechanism, bar).notes)
     longer = calibrate(mechanism, replace(bar, distance=1.005 * bar.distance))
     assert any("distances 0.5 % too long would explain" in note for note in longer.notes)
-    mechanism, _, clean = measured("planar_redundant", n=60, attitude=False)
+    mechanism, _, clean = measured("planar_redundant", n=30, attitude=False)
     assert not any("WARNING" in note for note in calibrate(mechanism, clean).notes)
     longer = calibrate(mechanism, replace(clean, position=1.003 * clean.position))
     assert any("% too long would explain" in note for note in longer.notes)
@@ -506,10 +506,9 @@ def test_swapped_columns_of_distances_are_named() -> None:
 
 def test_units_and_swapped_columns_of_redundant_drives_are_named() -> None:
     """Those of cables in mm were followed for minutes: no configuration is near readings of a kilometre."""
-    mechanism, _, good = measured("cable_8", n=30, attitude=False)
-    for unit, factor in (("mm", 1e3), ("cm", 1e2)):
-        with pytest.raises(MeasurementError, match=rf"the unit of the drives looks like {unit}: write \[{unit}\]"):
-            calibrate(mechanism, replace(good, drives=factor * good.drives))
+    mechanism, _, good = measured("cable_8", n=20, attitude=False)
+    with pytest.raises(MeasurementError, match=r"the unit of the drives looks like mm: write \[mm\]"):
+        calibrate(mechanism, replace(good, drives=1e3 * good.drives))
     swapped = good.drives[:, [0, 2, 1, 3, 4, 5, 6, 7]]
     with pytest.raises(MeasurementError, match="columns cable2_leg and cable3_leg look swapped"):
         calibrate(mechanism, replace(good, drives=swapped))
@@ -519,7 +518,7 @@ def test_units_and_swapped_columns_of_redundant_drives_are_named() -> None:
 
 
 def test_swapped_drives_are_named_where_no_configuration_goes_with_them() -> None:
-    mechanism, _, good = measured("gough_stewart", n=40)
+    mechanism, _, good = measured("gough_stewart", n=20)
     with pytest.raises(PkmError, match=r"no configuration .* columns limb1_leg and limb2_leg look swapped"):
         calibrate(mechanism, replace(good, drives=good.drives[:, [1, 0, 2, 3, 4, 5]]))
 
@@ -581,6 +580,7 @@ def test_an_error_that_hardly_falls_is_refused_unless_it_is_usual_noise() -> Non
     assert "left_elbow" in _refusals(drawn, found, measured, {"left_elbow": 2.8}, {"left_elbow": 2.7})[0]
 
 
+@pytest.mark.by_day("delta_rr")
 @pytest.mark.parametrize(
     "robot",
     [

@@ -71,6 +71,7 @@ def probed(firmware: str, seed: int = 0, noise: float = 0.01, wider: float = 0.0
     return HEADS[firmware] + "x,y,z\n" + "\n".join(rows) + "\n"
 
 
+@pytest.mark.by_day("marlin")
 @pytest.mark.parametrize("firmware", list(HEADS))
 def test_settings_are_found_within_their_intervals(
     firmware: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

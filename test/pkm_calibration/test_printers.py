@@ -99,6 +99,7 @@ def test_exact_steps_are_not_blamed_for_unequal_rods(tmp_path: Path) -> None:
     assert not any("steps" in text for text in (*found.notes, *found.reasons))
 
 
+@pytest.mark.slow
 def test_a_gear_is_wrong_by_more_than_looks_like_errors_of_printers(tmp_path: Path) -> None:
     path = simulated("rotary_delta", seed=2).write(tmp_path)
     (note,) = (one for one in calibrate_printer(read_klipper(path)).notes if "an error of gear_ratio" in one)
@@ -118,6 +119,7 @@ def test_a_file_of_a_windows_editor_is_read(tmp_path: Path) -> None:
     assert calibrate_printer(read_klipper(path)).values.tolist() == plain
 
 
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize("kinematics", ["delta", "rotary_delta"])
 def test_a_gear_wrong_by_half_a_percent_and_exchanged_towers_look_like_other_parameters(
     kinematics: str, tmp_path: Path
@@ -292,6 +294,7 @@ def test_garbage_never_gives_a_traceback(tmp_path: Path) -> None:
         assert main([str(path), "--json", str(tmp_path / "out.json")]) in (0, 2, 3)
 
 
+@pytest.mark.slow
 def test_good_measurements_are_no_outliers(tmp_path: Path) -> None:
     """Where distances are as good as heights, of which hardly one is to spare: any outlier is found by chance."""
     assert (
