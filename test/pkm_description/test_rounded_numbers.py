@@ -103,6 +103,7 @@ def _gaps(tree: TreeModel) -> float:
     return worst
 
 
+@pytest.mark.by_day("linear_delta")
 @pytest.mark.parametrize("name", ["delta", "linear_delta"])
 def test_a_machine_as_built_is_told_to_keep_its_drawing(name: str) -> None:
     """Its platform cannot stay level, as the drawing's does."""

@@ -60,6 +60,7 @@ def test_proofs_are_the_same(cluster: Sweeps, here: Sweeps) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_changes_nothing(cluster: Sweeps) -> None:
     def numbers(chunk: Array) -> tuple[Array, Array]:
         time.sleep(0.05)
