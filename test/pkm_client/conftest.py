@@ -57,6 +57,13 @@ def running_nodes(namespace: str, text: str = "", **settings: str) -> Iterator[P
             group.stop()
 
 
+@pytest.fixture(scope="module")
+def namespace() -> Iterator[str]:
+    """That of a Delta over ROS."""
+    with running_nodes(NAMESPACE):
+        yield NAMESPACE
+
+
 @pytest.fixture(scope="module", params=["one process", "ros"])
 def connected(request: pytest.FixtureRequest) -> Iterator[Robot]:
     """A robot that lives for a module."""
@@ -64,7 +71,7 @@ def connected(request: pytest.FixtureRequest) -> Iterator[Robot]:
         with Robot.simulated("delta", False, Setup(rate=RATE, natural_frequency=FREQUENCY)) as robot:
             yield robot
         return
-    with running_nodes(NAMESPACE), Robot.connect(NAMESPACE, timeout=120.0) as robot:
+    with Robot.connect(request.getfixturevalue("namespace"), timeout=120.0) as robot:
         yield robot
 
 

@@ -73,7 +73,7 @@ def fallen(robot: Robot, fall: Callable[[SimulatedMachine], Callable[[], None]])
     [
         ("delta", loaded(200.0), True),
         ("delta", without(0), False),
-        ("tripod_3prs", loaded(200.0), True),
+        pytest.param("tripod_3prs", loaded(200.0), True, marks=pytest.mark.slow),
         pytest.param("tripod_3prs", without(0), True, marks=pytest.mark.slow),
         pytest.param("quattro", without(1), False, marks=pytest.mark.slow),
         ("gough_stewart", without(*range(6)), False),
@@ -174,6 +174,7 @@ def test_who_recovers_right_after_an_emergency_stop_is_told_of_it() -> None:
             robot.enable()
 
 
+@pytest.mark.by_day("pd_gravity")
 @pytest.mark.parametrize("law", ["pd_gravity", "adaptive"])
 def test_a_hexapod_near_a_type_2_singularity_is_held_by_laws_in_the_actuators(law: str) -> None:
     """Where gains by the mass matrix of home would act 33 times as strongly: it fell at rest."""

@@ -35,7 +35,7 @@ def test_examples_are_short() -> None:
         assert len([line for line in block.splitlines() if line.strip()]) <= 14
 
 
-@pytest.mark.by_day("ros")  # in one process it is run with the other documents
+@pytest.mark.slow  # by day the page is run in one process, with the other documents
 @pytest.mark.parametrize("where", ["one process", "ros"])
 def test_it_runs_and_says_what_the_page_says(
     where: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

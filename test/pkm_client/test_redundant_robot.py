@@ -59,6 +59,7 @@ def shifted(pose: np.ndarray, by: np.ndarray) -> np.ndarray:
     return pose + np.append(by, np.zeros(4))
 
 
+@pytest.mark.by_day("Delta on a rail", "planar 3-PRRR with six drives")
 @pytest.mark.parametrize("case", CASES)
 def test_the_platform_moves_and_redundant_joints_stay(case: str) -> None:
     with Robot.simulated(load_mechanism(REDUNDANT[case][0]()), False, Setup(rate=500.0)) as robot:
@@ -152,7 +153,9 @@ def test_a_rail_is_commanded_and_stays(law: str, close: float) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        (hexapods_in_series(locked=False), {"stage/x": 0.25, "stage/yaw": 0.05}),  # passive joints, with units of both
+        pytest.param(  # passive joints, with units of both
+            hexapods_in_series(locked=False), {"stage/x": 0.25, "stage/yaw": 0.05}, marks=pytest.mark.slow
+        ),
         (planar_3prrr(locked=False), {"limb1_slider": 0.05, "limb3_slider": -0.04}),
         (planar_on_a_rail(locked=False), {"rail": 0.2}),
     ],

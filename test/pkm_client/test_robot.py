@@ -134,6 +134,7 @@ def test_a_jog_whose_twists_come_late_says_so(monkeypatch: pytest.MonkeyPatch) -
     assert re.fullmatch(r"it halted as twists came \d\S* s apart, on a busy computer", reason)
 
 
+@pytest.mark.by_day("one process")
 def test_a_jog_ends_before_a_border_and_says_which(robot: Robot) -> None:
     robot.move_to([0.0, 0.0, -1.3])
     result = robot.jog(linear=(0.0, 0.0, -0.3), seconds=1e9).result()
@@ -142,6 +143,7 @@ def test_a_jog_ends_before_a_border_and_says_which(robot: Robot) -> None:
     assert robot.state.pose[2] > -1.4
 
 
+@pytest.mark.by_day("one process")
 def test_pause_resume(robot: Robot) -> None:
     task = begun(robot)
     robot.pause()
@@ -159,6 +161,7 @@ def test_pause_resume(robot: Robot) -> None:
     assert robot.state.pose[0] == pytest.approx(0.1, abs=1e-4)
 
 
+@pytest.mark.by_day("one process")
 def test_a_jog_while_paused_and_back_to_the_path(robot: Robot) -> None:
     task = begun(robot)
     robot.pause()
@@ -197,6 +200,7 @@ def test_waiting_may_end_before_the_motion(robot: Robot) -> None:
     assert not task.done
 
 
+@pytest.mark.by_day("one process")
 def test_speed_override(robot: Robot) -> None:
     task = begun(robot)
     robot.set_speed(0.3)
@@ -381,6 +385,7 @@ def test_no_such_robot() -> None:
         Robot.simulated("nonsense")
 
 
+@pytest.mark.by_day("five_bar")
 @pytest.mark.parametrize("name", ["five_bar", "tripod_3prs"])
 def test_other_robots_in_one_process(name: str) -> None:
     with Robot.simulated(name, realtime=False) as robot:
@@ -427,9 +432,11 @@ def test_a_controller_that_hangs_and_one_that_dies_are_noticed(capsys: pytest.Ca
             robot.move_to([0.0, 0.0, HOME])
 
 
-def test_two_clients_of_one_robot() -> None:
+def test_two_clients_of_one_robot(namespace: str) -> None:
     """A second client stops, slows and takes over what the first began, as any ROS node may."""
-    with running_nodes("two"), Robot.connect("two", timeout=120.0) as one, Robot.connect("two") as other:
+    with Robot.connect(namespace, timeout=120.0) as one, Robot.connect(namespace) as other:
+        one.set_speed(1.0)
+        one.move_to(one.kinematics.home)
         task = begun(one)
         other.stop()
         with pytest.raises(MotionEndedError, match="the operator stopped it"):

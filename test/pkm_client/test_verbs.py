@@ -46,7 +46,7 @@ def said(capsys: pytest.CaptureFixture[str], name: str, *words: str, code: int =
     return "".join(line for line in lines if "waiting for the running robot" not in line) if code else out
 
 
-def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_session(capsys: pytest.CaptureFixture[str], name: str, tmp_path: Path) -> None:
     assert said(capsys, name, "move", "0.02", "0", "-0.9", "--speed", "0.2").startswith("done; at most")
     state = json.loads(said(capsys, name, "state", "--json"))
     assert state["mode"] == "HOLDING"
@@ -67,7 +67,9 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert json.loads(said(capsys, name, "state", "--json"))["reference"][1] > 0.003
     assert said(capsys, name, "stop") == "nothing moved; the platform is held\n"
     assert said(capsys, name, "recover") == "nothing is wrong: the platform stands well\n"
-    assert said(capsys, name, "follow", "circle").startswith("done; at most")
+    file = tmp_path / "way.csv"
+    file.write_text("x [mm], y [mm], z [mm]\n0, 0, -860\n10, 0, -860\n")
+    assert said(capsys, name, "follow", str(file)).startswith("done; at most")
 
 
 @pytest.mark.slow
