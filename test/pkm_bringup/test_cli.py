@@ -246,7 +246,9 @@ def test_what_is_optional_and_missing_is_named_with_its_remedy(
         assert word in said
 
 
-@pytest.mark.parametrize("words", [["completion", "bash"], ["calibrate", "five_bar", "--plan", "3"]])
+@pytest.mark.parametrize(
+    "words", [["completion", "bash"], pytest.param(["calibrate", "five_bar", "--plan", "3"], marks=pytest.mark.slow)]
+)
 def test_a_reader_who_has_enough_is_no_failure(words: list[str]) -> None:
     """As `pkm completion bash | head -0`."""
     command = [sys.executable, "-u", "-m", "pkm_bringup.cli", *words]

@@ -146,14 +146,14 @@ def test_a_motion_of_a_tool_has_its_weight(tmp_path, capsys) -> None:
 
 def test_the_fastest_lift_is_found_and_written(tmp_path, capsys, dynamics) -> None:
     file = tmp_path / "best.csv"
-    words = ["--optimise", "--lift", "0.05", "--clearance", "0.02", "--candidates", "10", "--write", str(file)]
+    words = ["--optimise", "--lift", "0.05", "--clearance", "0.02", "--candidates", "6", "--write", str(file)]
     assert main(["delta", *ACROSS, *words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     search = found["search"]
     assert found["duration"] < 0.99 * search["duration_before"]
     assert 0.02 - 1e-9 <= search["lift"] < 0.05
     assert search["rounding"] <= search["lift"] + 1e-9
-    assert search["candidates"] <= 10
+    assert search["candidates"] <= 6
     assert found["bounded_by"]
     again = cycle_figures(dynamics, read_motion_file(file))
     assert again.duration == pytest.approx(found["duration"], rel=1e-3)

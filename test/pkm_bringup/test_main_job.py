@@ -51,6 +51,7 @@ def test_pick_and_place_is_followed(loop) -> None:
     np.testing.assert_allclose([across.min(), across.max()], [-0.1525, 0.1525], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_what_the_model_does_not_know_shows_in_the_error(loop, mechanism, dynamics, limits) -> None:
     exact = Report.of(do(loop))
     heavy = SimulatedMachine(dynamics, limits, payload=Inertial(mass=1.0))
@@ -67,6 +68,7 @@ def test_feedforward_beats_pd(loop, mechanism, kinematics, dynamics, limits) -> 
     assert not plain.faults
 
 
+@pytest.mark.slow
 def test_it_copes_with_encoders(mechanism, dynamics, limits) -> None:
     encoder = Encoder(resolution=2 * np.pi / 2**17 / 55, position_noise=1e-6, velocity_noise=1e-3, seed=2)
     machine = SimulatedMachine(dynamics, limits, encoder=encoder)

@@ -153,6 +153,7 @@ def test_servo_setup_leaves_no_pulses_where_it_is_broken_off(monkeypatch: pytest
     assert not (tmp_path / "no.yaml").exists()
 
 
+@pytest.mark.by_day(signal.SIGTERM)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_servo_setup_leaves_no_pulses_where_it_is_ended(number: signal.Signals, tmp_path: Path) -> None:
     """By its own word, and once: a second signal skips nothing."""

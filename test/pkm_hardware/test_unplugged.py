@@ -136,6 +136,7 @@ def test_drives_on_a_line_that_is_plugged_in_again_are_told(kind: str, asked: bo
             assert machine.lifecycle is Lifecycle.FAULT
 
 
+@pytest.mark.by_day("odrive")
 @pytest.mark.parametrize("kind", BENCHES)
 def test_a_stall_of_this_computer_is_no_silence_of_the_device(kind: str, tmp_path: Path) -> None:
     with BENCHES[kind](tmp_path, silence="0.3", watchdog="2.5") as bench:

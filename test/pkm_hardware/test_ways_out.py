@@ -249,7 +249,7 @@ time.sleep(60.0)
 """
 
 
-@pytest.mark.by_day("dynamixel-exception", "dynamixel-SIGTERM", "odrive-SIGTERM", "servos-SIGHUP")
+@pytest.mark.by_day("dynamixel-exception", "odrive-SIGTERM", "servos-SIGHUP")
 @pytest.mark.parametrize("way", [f"{kind}-{how}" for kind in BENCHES for how in ("exception", "SIGTERM", "SIGHUP")])
 def test_a_script_that_ends_leaves_no_drive_on(way: str, tmp_path: Path) -> None:
     """The torque of Dynamixels would stay for ever, that of others until their watchdog."""
@@ -273,12 +273,12 @@ PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_he
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("dynamixel", signal.SIGINT), ("odrive", signal.SIGTERM)]
+    [("dynamixel", signal.SIGINT)]
     + [
         pytest.param(kind, number, marks=pytest.mark.slow)
         for kind, number in (
             *((other, signal.SIGINT) for other in BENCHES if other != "dynamixel"),
-            *((other, signal.SIGTERM) for other in BENCHES if other != "odrive"),
+            *((other, signal.SIGTERM) for other in BENCHES),
             *(("dynamixel", other) for other in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGRTMIN)),
         )
     ],
@@ -354,7 +354,7 @@ def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_
             assert play.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.by_day(signal.SIGSTOP)
+@pytest.mark.by_day(signal.SIGKILL)
 @pytest.mark.parametrize(
     ("number", "how"), [(signal.SIGKILL, "ended (SIGKILL)"), (signal.SIGSTOP, "stood still for 3 s")]
 )

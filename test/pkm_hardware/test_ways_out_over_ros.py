@@ -58,7 +58,7 @@ def lasting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.by_day("dynamixel")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_process_that_is_asked_to_end(control: Control, number: signal.Signals) -> None:
     """Also by a launch that ends, which asks so; then its nodes are destroyed."""
     os.kill(control.pid, number)
@@ -158,6 +158,7 @@ def test_a_machine_whose_drives_may_be_on_stays_active(lasting: Control) -> None
     assert lasting.client.spin_until(lambda: lasting.client.lifecycle() == "inactive"), lasting.text
 
 
+@pytest.mark.by_day("dynamixel")
 def test_transition_to_the_end(lasting: Control) -> None:
     """The last of the tests with this process: `on_shutdown`. Drives that did not hear of it can still be told."""
     lasting.enable()

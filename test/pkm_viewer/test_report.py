@@ -352,6 +352,7 @@ def test_a_platform_that_does_not_turn_has_no_empty_panel() -> None:
         assert len([title for title in titles if title]) == panels
 
 
+@pytest.mark.slow
 def test_words_do_not_lie_on_the_lines_of_limits() -> None:
     recording = made_up()
     report = Report.of(recording)
@@ -387,7 +388,13 @@ def test_a_page_that_cannot_be_drawn_leaves_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-@pytest.mark.parametrize(("kind", "what"), [("csv", "table cannot be written to"), ("html", "page could not be drawn")])
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        ("csv", "table cannot be written to"),
+        pytest.param("html", "page could not be drawn", marks=pytest.mark.slow),
+    ],
+)
 def test_a_full_disk_is_said(kind: str, what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     recording = made_up()
     (tmp_path / f"made_up_sway.{kind}").symlink_to("/dev/full")
@@ -510,6 +517,7 @@ def test_the_plane_is_that_of_the_largest_extents(spans, plane) -> None:
     assert widest_plane(points)[:2] == plane
 
 
+@pytest.mark.by_day(False)
 @pytest.mark.parametrize("writing", [False, True])
 def test_a_page_that_is_given_up_leaves_the_table_at_once(
     writing: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -203,6 +203,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.by_day(True)
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
 def test_machine_and_controller_once(robot: Processes, killed: bool) -> None:
     a_bad_day(robot, "control", killed, 1.5)

@@ -16,6 +16,7 @@ from pkm_bringup.runner import ros_arguments
 FOLDER = Path(__file__).parents[2] / "config" / "sros2"
 
 
+@pytest.mark.slow
 def test_the_policy_is_that_of_the_nodes() -> None:
     """In a process of its own, which looks at a robot in a domain of its own."""
     script = (

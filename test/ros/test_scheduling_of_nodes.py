@@ -94,6 +94,7 @@ def test_the_loop_alone_goes_first() -> None:
     assert all(one == ORDINARY for one in others.values())
 
 
+@pytest.mark.by_day("refused")
 @pytest.mark.parametrize("how", ["off", "refused"])
 def test_all_stay_ordinary_where_it_is_not_wanted_or_not_permitted(how: str) -> None:
     loop, others, said = policies(how)
