@@ -60,7 +60,15 @@ def clone(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 IN_JAX = {page for page in WITH_CODE if "\nimport jax" in CODE[page]}
-LONG = {*IN_JAX, *(page for page in WITH_CODE if page.stem in ("analysis", "assembly_modes", "efforts"))}  # at night
+AT_NIGHT = (
+    "analysis",
+    "assembly_modes",
+    "efforts",
+    "03_assembly_modes",
+    "06_simulation",
+    "07_identification",
+)  # they take long
+LONG = {*IN_JAX, *(page for page in WITH_CODE if page.stem in AT_NIGHT)}
 
 
 @pytest.mark.parametrize(
