@@ -39,6 +39,60 @@ def begun(robot: Robot, speed: float = 0.05) -> Task:
     return task
 
 
+# Without the robot of this module, which runs until the file ends: first
+
+
+def test_in_real_time_a_second_takes_a_second() -> None:
+    with Robot.simulated("delta") as robot:
+        began = time.monotonic()
+        robot.wait(0.5)
+        assert time.monotonic() - began > 0.45
+
+
+@pytest.mark.slow
+def test_as_fast_as_it_can_it_is_faster_than_the_clock() -> None:
+    with Robot.simulated("delta", False, Setup(rate=RATE, natural_frequency=FREQUENCY)) as robot:
+        began = time.monotonic()
+        robot.wait(20.0)
+        assert time.monotonic() - began < 15.0
+
+
+@pytest.mark.by_day("five_bar")
+@pytest.mark.parametrize("name", ["five_bar", "tripod_3prs"])
+def test_other_robots_in_one_process(name: str) -> None:
+    with Robot.simulated(name, realtime=False) as robot:
+        assert robot.follow("auto").result().outcome is Outcome.SUCCESSFUL
+        assert robot.state.mode is Mode.HOLDING
+
+
+def test_a_description_that_cannot_be_used_is_told() -> None:
+    missing = r"robot_description \(what came cannot be used: .*\), controller_state"
+    with described("misled", "<robot"), pytest.raises(NoRobotError, match=missing):
+        Robot.connect("misled", timeout=2.0)
+
+
+@pytest.mark.slow
+def test_a_description_that_cannot_be_used_misleads_nobody() -> None:
+    """Whichever of the two comes first."""
+    with described("two_texts", "<robot"), running_nodes("two_texts"), described("two_texts", "<robot/>"):
+        for _ in range(3):
+            with Robot.connect("two_texts", timeout=120.0) as robot:
+                assert robot.move_to([0.0, 0.0, HOME]).result().outcome is Outcome.SUCCESSFUL
+
+
+def test_a_controller_that_hangs_and_one_that_dies_are_noticed(capsys: pytest.CaptureFixture[str]) -> None:
+    with running_nodes("dying") as group, Robot.connect("dying", timeout=120.0) as robot:
+        task = robot.move_to([0.1, 0.0, HOME], 0.02, block=False)
+        group.processes["control"].send_signal(signal.SIGSTOP)  # type: ignore[attr-defined]
+        assert VERBS["stop"].main(["--namespace", "dying", "--timeout", "3"]) == 1
+        assert "if it moves, cut the power of its drives: 2 s" in capsys.readouterr().err
+        group.processes["control"].kill()  # type: ignore[attr-defined]
+        with pytest.raises(MotionEndedError, match="STATE_LOST: the controller has been silent"):
+            task.result(30.0)
+        with pytest.raises(NoRobotError, match="has been silent"):
+            robot.move_to([0.0, 0.0, HOME])
+
+
 def test_it_goes_to_a_pose_and_tells_where_it_is(robot: Robot) -> None:
     task = robot.move_to([0.05, 0.02, -0.9])
     assert task.done
@@ -365,32 +419,9 @@ def test_a_closed_robot_says_so() -> None:
     robot.close()
 
 
-def test_in_real_time_a_second_takes_a_second() -> None:
-    with Robot.simulated("delta") as robot:
-        began = time.monotonic()
-        robot.wait(0.5)
-        assert time.monotonic() - began > 0.45
-
-
-@pytest.mark.slow
-def test_as_fast_as_it_can_it_is_faster_than_the_clock() -> None:
-    with Robot.simulated("delta", False, Setup(rate=RATE, natural_frequency=FREQUENCY)) as robot:
-        began = time.monotonic()
-        robot.wait(20.0)
-        assert time.monotonic() - began < 15.0
-
-
 def test_no_such_robot() -> None:
     with pytest.raises(Exception, match="no such robot"):
         Robot.simulated("nonsense")
-
-
-@pytest.mark.by_day("five_bar")
-@pytest.mark.parametrize("name", ["five_bar", "tripod_3prs"])
-def test_other_robots_in_one_process(name: str) -> None:
-    with Robot.simulated(name, realtime=False) as robot:
-        assert robot.follow("auto").result().outcome is Outcome.SUCCESSFUL
-        assert robot.state.mode is Mode.HOLDING
 
 
 # Over ROS alone
@@ -402,34 +433,6 @@ def test_nobody_there() -> None:
         NoRobotError, match=r"no robot answers in namespace '/nowhere' within 0.5 s: .*controller_state"
     ):
         Robot.connect("nowhere", timeout=0.5)
-
-
-def test_a_description_that_cannot_be_used_is_told() -> None:
-    missing = r"robot_description \(what came cannot be used: .*\), controller_state"
-    with described("misled", "<robot"), pytest.raises(NoRobotError, match=missing):
-        Robot.connect("misled", timeout=2.0)
-
-
-@pytest.mark.slow
-def test_a_description_that_cannot_be_used_misleads_nobody() -> None:
-    """Whichever of the two comes first."""
-    with described("two_texts", "<robot"), running_nodes("two_texts"), described("two_texts", "<robot/>"):
-        for _ in range(3):
-            with Robot.connect("two_texts", timeout=120.0) as robot:
-                assert robot.move_to([0.0, 0.0, HOME]).result().outcome is Outcome.SUCCESSFUL
-
-
-def test_a_controller_that_hangs_and_one_that_dies_are_noticed(capsys: pytest.CaptureFixture[str]) -> None:
-    with running_nodes("dying") as group, Robot.connect("dying", timeout=120.0) as robot:
-        task = robot.move_to([0.1, 0.0, HOME], 0.02, block=False)
-        group.processes["control"].send_signal(signal.SIGSTOP)  # type: ignore[attr-defined]
-        assert VERBS["stop"].main(["--namespace", "dying", "--timeout", "3"]) == 1
-        assert "if it moves, cut the power of its drives: 2 s" in capsys.readouterr().err
-        group.processes["control"].kill()  # type: ignore[attr-defined]
-        with pytest.raises(MotionEndedError, match="STATE_LOST: the controller has been silent"):
-            task.result(30.0)
-        with pytest.raises(NoRobotError, match="has been silent"):
-            robot.move_to([0.0, 0.0, HOME])
 
 
 def test_two_clients_of_one_robot(namespace: str) -> None:

@@ -46,6 +46,84 @@ def said(capsys: pytest.CaptureFixture[str], name: str, *words: str, code: int =
     return "".join(line for line in lines if "waiting for the running robot" not in line) if code else out
 
 
+# Without the robot of this module, which runs until the file ends: first
+
+
+@pytest.mark.parametrize(("text", "found"), [("-90deg", (-np.pi / 2, "rad")), ("20 mm", (0.02, "m")), ("3", (3.0, ""))])
+def test_a_number_has_its_unit_beside_it(text: str, found: tuple[float, str]) -> None:
+    assert options.coordinate(text) == found
+    assert options.turn_rate("-180deg/s") == -np.pi
+    for wrong in ("1ft", "1e999mm", "nan", "5deg5"):
+        with pytest.raises((ValueError, argparse.ArgumentTypeError)):
+            options.coordinate(wrong)
+
+
+def test_no_robot(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
+    words = said(capsys, "nobody", "stop", "--timeout", "0.3", code=1)
+    assert words.startswith("pkm stop: no robot answers in namespace '/nobody' within 0.3 s")
+
+
+def test_a_name_is_served_once_and_given_back() -> None:
+    node_parts = pytest.importorskip("pkm_bringup.nodes.node_parts", reason="there is no ROS")
+    service, asked = f"/named_{os.getpid()}/stop", []
+
+    def answer() -> SimpleNamespace:
+        asked.append(None)
+        return SimpleNamespace(success=True, message="é" * 40000)
+
+    words = ["stop", "--namespace", service.removesuffix("/stop")]
+    served = node_parts.LocalService(service, answer)
+    try:
+        with pytest.raises(OSError, match="in use"):
+            node_parts.LocalService(service, answer)
+        for _ in range(3):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gone:  # who asks may go at once
+                gone.connect(local_services.address(service))
+        assert local_services.asked_at_once(words) == 0
+        assert len(asked) == 4
+    finally:
+        served.end()
+    assert local_services.asked_at_once(words) is None
+    node_parts.LocalService(service, answer).end()
+
+
+STRANGER = "import os, socket, sys; os.setuid(65534); line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_a_stranger_is_not_answered() -> None:
+    node_parts = pytest.importorskip("pkm_bringup.nodes.node_parts", reason="there is no ROS")
+    service, asked = f"/strange_{os.getpid()}/stop", []
+    served = node_parts.LocalService(service, lambda: asked.append(None))
+    program = f"{STRANGER}line.connect('\\0' + sys.argv[1]); print(line.recv(9))"
+    try:
+        words = [sys.executable, "-S", "-c", program, local_services.address(service)[1:]]
+        assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "b''\n"
+    finally:
+        served.end()
+    assert not asked
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_a_stranger_is_not_believed() -> None:
+    namespace = f"/strange_{os.getpid()}"
+    program = f"{STRANGER}line.bind('\\0' + sys.argv[1]); line.listen(); print(flush=True); line.accept()[0].send(b'1')"
+    words = [sys.executable, "-S", "-c", program, local_services.address(f"{namespace}/stop")[1:]]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as stranger:
+        assert stranger.stdout is not None
+        assert stranger.stdout.readline() == "\n"
+        assert local_services.asked_at_once(["stop", "--namespace", namespace]) is None
+
+
+def test_an_emergency_stop_waits_for_no_import_that_it_does_not_need() -> None:
+    pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
+    program = "import sys, pkm_bringup.cli; pkm_bringup.cli.command('estop'); import pkm_client.ros.client_node\n"
+    program += "print(*{'numpy', 'geometry_msgs', 'pkm_description.load', 'pkm_client.robot'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
 def test_a_session(capsys: pytest.CaptureFixture[str], name: str, tmp_path: Path) -> None:
     assert said(capsys, name, "move", "0.02", "0", "-0.9", "--speed", "0.2").startswith("done; at most")
     state = json.loads(said(capsys, name, "state", "--json"))
@@ -111,21 +189,6 @@ def test_what_is_not_done_is_said(
     assert said(capsys, name, *words, code=2 if words[0] == "follow" else 1).startswith(why)  # 2: asked wrongly
 
 
-@pytest.mark.parametrize(("text", "found"), [("-90deg", (-np.pi / 2, "rad")), ("20 mm", (0.02, "m")), ("3", (3.0, ""))])
-def test_a_number_has_its_unit_beside_it(text: str, found: tuple[float, str]) -> None:
-    assert options.coordinate(text) == found
-    assert options.turn_rate("-180deg/s") == -np.pi
-    for wrong in ("1ft", "1e999mm", "nan", "5deg5"):
-        with pytest.raises((ValueError, argparse.ArgumentTypeError)):
-            options.coordinate(wrong)
-
-
-def test_no_robot(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
-    words = said(capsys, "nobody", "stop", "--timeout", "0.3", code=1)
-    assert words.startswith("pkm stop: no robot answers in namespace '/nobody' within 0.3 s")
-
-
 def test_a_robot_in_another_namespace_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
     words = said(capsys, "nobody", "state", "--timeout", "0.3", code=1)
     assert words.endswith(f"; here, robots run in namespace '/{name}'\n")
@@ -148,63 +211,3 @@ def test_what_stops_is_asked_through_a_socket_and_over_ros_alike(capsys: pytest.
     off = said(capsys, name, "disable")
     assert said(capsys, name, "disable", *over_ros) == off == "the machine is inactive\n"
     assert said(capsys, name, "enable") == "the machine is active\n"
-
-
-def test_a_name_is_served_once_and_given_back() -> None:
-    node_parts = pytest.importorskip("pkm_bringup.nodes.node_parts", reason="there is no ROS")
-    service, asked = f"/named_{os.getpid()}/stop", []
-
-    def answer() -> SimpleNamespace:
-        asked.append(None)
-        return SimpleNamespace(success=True, message="é" * 40000)
-
-    words = ["stop", "--namespace", service.removesuffix("/stop")]
-    served = node_parts.LocalService(service, answer)
-    try:
-        with pytest.raises(OSError, match="in use"):
-            node_parts.LocalService(service, answer)
-        for _ in range(3):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gone:  # who asks may go at once
-                gone.connect(local_services.address(service))
-        assert local_services.asked_at_once(words) == 0
-        assert len(asked) == 4
-    finally:
-        served.end()
-    assert local_services.asked_at_once(words) is None
-    node_parts.LocalService(service, answer).end()
-
-
-STRANGER = "import os, socket, sys; os.setuid(65534); line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
-def test_a_stranger_is_not_answered() -> None:
-    node_parts = pytest.importorskip("pkm_bringup.nodes.node_parts", reason="there is no ROS")
-    service, asked = f"/strange_{os.getpid()}/stop", []
-    served = node_parts.LocalService(service, lambda: asked.append(None))
-    program = f"{STRANGER}line.connect('\\0' + sys.argv[1]); print(line.recv(9))"
-    try:
-        words = [sys.executable, "-S", "-c", program, local_services.address(service)[1:]]
-        assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "b''\n"
-    finally:
-        served.end()
-    assert not asked
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
-def test_a_stranger_is_not_believed() -> None:
-    namespace = f"/strange_{os.getpid()}"
-    program = f"{STRANGER}line.bind('\\0' + sys.argv[1]); line.listen(); print(flush=True); line.accept()[0].send(b'1')"
-    words = [sys.executable, "-S", "-c", program, local_services.address(f"{namespace}/stop")[1:]]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as stranger:
-        assert stranger.stdout is not None
-        assert stranger.stdout.readline() == "\n"
-        assert local_services.asked_at_once(["stop", "--namespace", namespace]) is None
-
-
-def test_an_emergency_stop_waits_for_no_import_that_it_does_not_need() -> None:
-    pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
-    program = "import sys, pkm_bringup.cli; pkm_bringup.cli.command('estop'); import pkm_client.ros.client_node\n"
-    program += "print(*{'numpy', 'geometry_msgs', 'pkm_description.load', 'pkm_client.robot'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"

@@ -141,24 +141,6 @@ def test_a_stop_ends_what_moves_and_what_waits(process: LoopProcess, mechanism) 
     queue.close()
 
 
-def test_rows_tell_what_the_loop_sees(shared: LoopProcess, kinematics) -> None:
-    process = shared
-    held(process)
-    now = process.situation
-    np.testing.assert_allclose(now.held, kinematics.home, atol=1e-4)
-    assert now.action.measured is not None
-    np.testing.assert_allclose(now.action.measured.joints, kinematics.home_joints, atol=1e-3)
-    np.testing.assert_allclose(now.action.measured.positions, now.state.positions)
-    wakes: list[float] = []
-
-    def periods() -> bool:
-        wakes.extend(process.figures().wakes)
-        return len(wakes) > 20
-
-    wait(periods)
-    assert np.all(np.diff(wakes) > 0.0)
-
-
 _AGES: list[float] = []  # s of the machine, in the loop's process: of each reading when its command came
 
 
@@ -211,30 +193,6 @@ def test_an_exception_in_the_loop_is_a_fault_with_its_text(process: LoopProcess)
     wait(lambda: process.texts.fault)
     assert process.texts.fault == "the control loop failed: RuntimeError: a wire came off"
     assert "RuntimeError" in process.ask(requests.enable)
-
-
-def test_reset_leads_to_drives_that_are_off(shared: LoopProcess) -> None:
-    process = shared
-    held(process)
-    process.ask(requests.emergency_stop)
-    wait(lambda: process.lifecycle is Lifecycle.FAULT)
-    assert process.ask(requests.reset) == ""
-    wait(lambda: process.lifecycle is Lifecycle.INACTIVE)
-    time.sleep(0.1)
-    assert process.lifecycle is Lifecycle.INACTIVE
-    assert process.ask(requests.enable) == ""
-    wait(lambda: process.situation.mode is Mode.HOLDING)
-
-
-def test_an_answer_comes_after_the_row_that_shows_it(shared: LoopProcess) -> None:
-    """Whoever enabled drives and then looked saw them off, and turned them off."""
-    process = shared
-    held(process)
-    for _ in range(20):
-        process.ask(requests.disable)
-        assert process.lifecycle is Lifecycle.INACTIVE
-        assert process.ask(requests.enable) == ""
-        assert process.lifecycle is Lifecycle.ACTIVE
 
 
 def test_at_a_low_rate_a_stop_does_not_wait_for_the_next_period(mechanism) -> None:
@@ -358,3 +316,48 @@ def _state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return "Z"
+
+
+# Of one process, which runs until the file ends: last, as its loop takes a third of a core
+
+
+def test_rows_tell_what_the_loop_sees(shared: LoopProcess, kinematics) -> None:
+    process = shared
+    held(process)
+    now = process.situation
+    np.testing.assert_allclose(now.held, kinematics.home, atol=1e-4)
+    assert now.action.measured is not None
+    np.testing.assert_allclose(now.action.measured.joints, kinematics.home_joints, atol=1e-3)
+    np.testing.assert_allclose(now.action.measured.positions, now.state.positions)
+    wakes: list[float] = []
+
+    def periods() -> bool:
+        wakes.extend(process.figures().wakes)
+        return len(wakes) > 20
+
+    wait(periods)
+    assert np.all(np.diff(wakes) > 0.0)
+
+
+def test_reset_leads_to_drives_that_are_off(shared: LoopProcess) -> None:
+    process = shared
+    held(process)
+    process.ask(requests.emergency_stop)
+    wait(lambda: process.lifecycle is Lifecycle.FAULT)
+    assert process.ask(requests.reset) == ""
+    wait(lambda: process.lifecycle is Lifecycle.INACTIVE)
+    time.sleep(0.1)
+    assert process.lifecycle is Lifecycle.INACTIVE
+    assert process.ask(requests.enable) == ""
+    wait(lambda: process.situation.mode is Mode.HOLDING)
+
+
+def test_an_answer_comes_after_the_row_that_shows_it(shared: LoopProcess) -> None:
+    """Whoever enabled drives and then looked saw them off, and turned them off."""
+    process = shared
+    held(process)
+    for _ in range(20):
+        process.ask(requests.disable)
+        assert process.lifecycle is Lifecycle.INACTIVE
+        assert process.ask(requests.enable) == ""
+        assert process.lifecycle is Lifecycle.ACTIVE

@@ -116,6 +116,23 @@ def robot(shared_graph: Graph) -> Iterator[Robot]:
         group.stop()
 
 
+# Without the robot of this module, which runs until the file ends: first
+
+
+def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pkm_bringup.runner", "delta", "--rate", "250", "--cycles", "2"]
+    command += ["--page", "false", "--report", str(tmp_path), "--namespace", "main_job", "--natural-frequency", "40"]
+    environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 50) % 101)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "cycles per minute" in done.stdout
+    assert "2 of 2 in" in done.stdout
+    assert "deadlines missed" in done.stdout
+    assert (tmp_path / "main_job" / "delta_pick_and_place.png").stat().st_size > 10_000
+    left = [p for p in Path("/proc").iterdir() if p.name.isdigit() and b"--namespace\0main_job" in _command_of(p)]
+    assert not left
+
+
 def test_holds_at_home_against_gravity(robot: Robot) -> None:
     assert np.linalg.norm(messages.pose_of(robot.states[-1].measured_pose)[:3] - robot.home[:3]) < 0.01
     robot.graph.wait(lambda: robot.efforts)
@@ -375,20 +392,6 @@ def test_silence_stops_efforts_and_states_bring_them_back(robot: Robot) -> None:
     change(3)  # activate
     robot.graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
     assert robot.follow(robot.way(robot.offset(0.01))).error_code == Outcome.SUCCESSFUL
-
-
-def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pkm_bringup.runner", "delta", "--rate", "250", "--cycles", "2"]
-    command += ["--page", "false", "--report", str(tmp_path), "--namespace", "main_job", "--natural-frequency", "40"]
-    environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 50) % 101)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "cycles per minute" in done.stdout
-    assert "2 of 2 in" in done.stdout
-    assert "deadlines missed" in done.stdout
-    assert (tmp_path / "main_job" / "delta_pick_and_place.png").stat().st_size > 10_000
-    left = [p for p in Path("/proc").iterdir() if p.name.isdigit() and b"--namespace\0main_job" in _command_of(p)]
-    assert not left
 
 
 def _command_of(process: Path) -> bytes:
