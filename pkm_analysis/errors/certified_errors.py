@@ -51,6 +51,7 @@ FACE = 16  # cells along the side of a cube's face
 COVERED = np.cos(np.sqrt(2.0) / FACE)  # of a vector's length: its part along the nearest of the directions, at least
 AT_ONCE = 64  # directions
 PIECE = 32  # boxes
+OUTLINED = 0.125  # of the sides: the resolution once the answer cannot be "proved"
 
 
 def _directions() -> Array:
@@ -119,7 +120,15 @@ class _Search(Search):
     def bounds(self, domain: Domain, boxes: Array, asked: NDArray[np.bool_]) -> Array:
         """Of the one requirement."""
         lower, upper = np.moveaxis(domain.bounds(boxes), -1, 0)
-        errors = self.enclosure.errors(domain.task, 0.5 * (lower + upper), 0.5 * (upper - lower))
+        centres, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
+        errors = self.enclosure.errors(domain.task, centres, half)
+        sides = np.where(domain.upper > domain.lower, domain.upper - domain.lower, 1.0)
+        small = (np.ptp(boxes, axis=-1) / sides).max(axis=1, initial=0.0) <= OUTLINED
+        some = np.flatnonzero(small & (errors >= self.bound))[:PIECE]
+        # What does not hold at a point does not in any box about it: undecided parts are outlined.
+        if self.resolution < OUTLINED and len(some):
+            alone = self.enclosure.errors(domain.task, centres[some], np.zeros_like(half[some]))
+            self.resolution = OUTLINED if (alone >= self.bound).any() else self.resolution
         self.largest = max(self.largest, float(errors[errors < self.bound].max(initial=0.0)))
         return self.bound - errors[:, None]
 

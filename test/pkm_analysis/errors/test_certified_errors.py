@@ -365,6 +365,17 @@ def test_play_and_warmth_refute(name: str, loose: Tolerances) -> None:
     assert json.dumps(found.to_dict())
 
 
+def test_what_no_box_can_prove_is_undecided_soon() -> None:
+    """Between what the worst machine misses at a pose and what is proved there, no halving helps."""
+    analysis = Analysis(load_mechanism("delta"))
+    tight, box = Tolerances(lengths=1e-5, angles=np.radians(0.001)), {"x": (-1e-6, 1e-6)}
+    home = analysis.robot.coordinates.poses(np.array([[c.home for c in analysis.robot.coordinates.all]]))[0]
+    bound = 1.005 * ErrorModel(analysis.robot, tight, home).budget().worst[0, 0]
+    found = prove_pose_error(analysis.robot, analysis.box(box), tight, bound, resolution=1e-4, most_boxes=60)
+    assert found.verdict == "undecided"
+    assert found.boxes < 20
+
+
 def test_too_large_a_box_is_undecided_rather_than_wrong() -> None:
     analysis = Analysis(load_mechanism("delta"))
     found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, 0.3)), FINE, 6e-4, **COARSE)
