@@ -287,6 +287,8 @@ class Cluster:
         except Exception as error:
             if self._client.status in ("closing", "closed"):
                 raise _lost(self.address, "its scheduler does not answer any more") from error
+            if _is_of_dask(error):
+                raise _lost(self.address, _in_words(error)) from error
             raise
 
     def close(self) -> None:
@@ -386,6 +388,14 @@ def _lost(address: str, why: str) -> UsageError:
     return UsageError(f"scheduler {address}", problem, "check its workers; with a journal the run continues")
 
 
+def _is_of_dask(error: Exception) -> bool:
+    return type(error).__module__.partition(".")[0] == "distributed" or type(error).__name__ == "CancelledError"
+
+
+def _in_words(error: Exception) -> str:
+    return f"{type(error).__name__} {' '.join(str(error).split())}"
+
+
 class _WorkerProgress:
     """A future of Dask whose failures are reported as those of the cluster."""
 
@@ -406,9 +416,8 @@ class _WorkerProgress:
             about, problem = f"scheduler {self._address}", f"its workers lack a package: {error}"
             raise UsageError(about, problem, "install the suite there") from error
         except Exception as error:
-            if type(error).__module__.partition(".")[0] == "distributed" or type(error).__name__ == "CancelledError":
-                problem = f"{type(error).__name__} {' '.join(str(error).split())}"
-                raise _lost(self._address, problem) from error
+            if _is_of_dask(error):
+                raise _lost(self._address, _in_words(error)) from error
             raise
 
     def cancel(self) -> object:

@@ -143,7 +143,7 @@ class _Search(Search):
 
 @dataclass(frozen=True, eq=False)
 class _Motion:
-    """How the platform moves over boxes of poses whose coordinates go from -1 to 1."""
+    # How the platform moves over boxes of poses whose coordinates go from -1 to 1.
 
     slopes: Array  # (k, n, 6) by coordinates, along and about the axes
     reach: Array  # (n, 3) beside that, at most [m]
@@ -185,7 +185,7 @@ def _frames(task: Any, coordinates: Array) -> Array:
 
 
 def _platform(frames: Array, motion: _Motion, off: Array | None = None) -> tuple[Form, Form]:
-    """Position and attitude, where it is off and turned by at most `off` (n, 6) beside that."""
+    # Position and attitude, where it is off and turned by at most `off` (n, 6) beside that.
     off = np.zeros((len(frames), 6)) if off is None else off
     R = frames[:, :3, :3]
     tilts = skew(motion.slopes[..., 3:]) @ R
@@ -223,7 +223,7 @@ class _Drawn:
 
 @dataclass(frozen=True, eq=False)
 class _Effects:
-    """The gaps that errors of full size make."""
+    # The gaps that errors of full size make.
 
     gaps: Form  # (n, m, s)
     singles: int  # components that are an error each; the others are three of a joint's play
@@ -232,7 +232,7 @@ class _Effects:
         return _Effects(self.gaps[at], self.singles)
 
     def most(self, rows: Form) -> Array:
-        """Bounds (n, k) of what all errors make of combinations `rows` (n, k, m) of the gaps."""
+        # Bounds (n, k) of what all errors make of combinations `rows` (n, k, m) of the gaps.
         return np.asarray(self.largest(self.at_corners(rows)) + self.beside(rows))
 
     def at_corners(self, rows: Form) -> Array:

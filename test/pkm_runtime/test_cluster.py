@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from pkm_analysis import Analysis
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_runtime.errors import UsageError
-from pkm_runtime.sweeps import Sweeps
+from pkm_runtime.sweeps import Cluster, Sweeps
 
 RANGES = {"x": (-0.4, 0.4), "y": (0.1, 0.6)}
 
@@ -102,6 +103,20 @@ def test_an_error_in_a_chunk_is_the_error_of_the_sweep(cluster: Sweeps) -> None:
 
     with pytest.raises(ValueError, match="three"):
         list(cluster.map(fails, range(6)))
+
+
+def test_a_connection_that_breaks_while_work_is_sent_is_the_cluster_s_error() -> None:
+    """Dask's is an OSError without a file: a command said `None: None`."""
+    comm = pytest.importorskip("distributed.comm")
+
+    def broken() -> None:
+        raise comm.CommClosedError("in <TCP>: Stream is closed")
+
+    cluster = Cluster.__new__(Cluster)
+    cluster.address = "tcp://127.0.0.1:1"
+    cluster._client = SimpleNamespace(status="connecting", nthreads=broken)
+    with pytest.raises(UsageError, match=r"the sweep was lost: CommClosedError .* with a journal the run continues"):
+        cluster.ahead()
 
 
 @pytest.mark.slow
