@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,14 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def clone(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def clone(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder as a reader has it who does in a clone what the documents say in the shell."""
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     shutil.copy(exported, tmp_path)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    if pyplot := sys.modules.get("matplotlib.pyplot"):  # what a page drew is not drawn on by the next
+        pyplot.close("all")
 
 
 IN_JAX = {page for page in WITH_CODE if "\nimport jax" in CODE[page]}
