@@ -72,7 +72,7 @@ def test_error_shrinks_while_the_payload_is_learned(kinematics, smooth, limits) 
     law = Adaptive(smooth, limits, 60.0, adaptation_time=0.02)
     assert law.adapt[0] == "platform.m"
     before = law.adapted["platform.m"]
-    errors = run(kinematics, smooth, limits, law, 4 * PERIOD)
+    errors = run(kinematics, smooth, limits, law, 3 * PERIOD)
     n = round(PERIOD / DT)
     last = rms(errors[-n:])
     learning_nothing = Adaptive(smooth, limits, 60.0, adapt=("platform.m",), adaptation_time=1e9)
