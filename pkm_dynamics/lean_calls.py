@@ -43,21 +43,17 @@ from pkm_dynamics.robot_model import MANY, Record, RobotModel, graph_model
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker, coordinates_of, graph_motion
 from pkm_kinematics.kernels.model_and_data import Data
-from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps
-from pkm_kinematics.kernels.position.closures import inverse_by_rows
-from pkm_kinematics.kernels.position.positions import CONVERGED, solve_newton
+from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_kinematics.kernels.rates.motion import solve_motion
 from pkm_kinematics.kernels.records import CLOSED_FORM, NEWTON, PLATFORM
 from pkm_kinematics.lean_kinematics import pose_near_home
 from pkm_kinematics.recordings_at_home import (
     Instead,
     free_inputs,
-    inverse_in_fixed_order,
+    in_fixed_steps,
     joint_inputs,
     joint_results,
     motion_in_turning_space,
-    nearby,
-    parts_of_blocks,
     pose_inputs,
     rate_inputs,
 )
@@ -70,12 +66,6 @@ from pkm_runtime.kernels.binding import bind, with_fallback
 POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion (25,)
 
 
-def _fixed_steps(kinematics: Kinematics) -> Instead:
-    quick = (inverse_by_rows, inverse_in_fixed_order)
-    steps = trace(newton_in_fixed_steps, [quick])
-    return (quick, (solve_newton, nearby(parts_of_blocks(kinematics.tables, kinematics.home), steps)))
-
-
 def _recordable(kinematics: Kinematics, start: Data | None) -> bool:
     """Whether limbs are in closed form, or start somewhere, and the motion space is constant or limbs alone make it."""
     if kinematics.constant_space:
@@ -85,7 +75,7 @@ def _recordable(kinematics: Kinematics, start: Data | None) -> bool:
 
 
 def _instead(kinematics: Kinematics) -> Instead:
-    steps = _fixed_steps(kinematics)
+    steps = in_fixed_steps(kinematics.tables, kinematics.home)
     if kinematics.constant_space:
         return steps
     return (*steps, (solve_motion, motion_in_turning_space(kinematics.mobility, steps)))

@@ -13,16 +13,27 @@ from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.model_and_data import Data, near
 from pkm_kinematics.kernels.path.assembled import forward_translation
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
-from pkm_kinematics.kernels.path.fixed_steps import read_iterated, settle
+from pkm_kinematics.kernels.path.fixed_steps import read_iterated, settle, straight_inverse
 from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole, take_seed
+from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.recorded_tracking import Tracked, record_step, straight_track, tracked
-from pkm_kinematics.recordings_at_home import NEAR, near_home, some_numbers
+from pkm_kinematics.recordings_at_home import (
+    NEAR,
+    drive_results,
+    in_fixed_steps,
+    joint_inputs,
+    joint_results,
+    near_home,
+    pose_inputs,
+    some_numbers,
+)
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status, closes
-from pkm_runtime.codegen import MachineCode
+from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording, Tape, loose, trace
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import ANOTHER_BRANCH, bind, with_fallback
 
@@ -31,9 +42,34 @@ def lean_inverse(modes: WorkingModes, mode: int, joints: Array | None) -> Callab
     """See `Kinematics.lean_inverse`."""
     e, branch = modes.engine, modes.branch(mode)
     data = e.data(modes.start(mode) if joints is None else joints)
-    if not e.direct_inverse:
-        return lean_positions(modes, data, mode)
-    return bind(inverse_direct, (e.model, data, branch), _example(e))
+    if e.direct_inverse:
+        return bind(inverse_direct, (e.model, data, branch), _example(e))
+    general = lean_positions(modes, data, mode)
+    if mode not in modes.straight:
+        recording = _record_inverse(modes, mode)
+        modes.straight[mode] = None if recording is None else (MachineCode(recording), len(recording.results))
+    made = modes.straight[mode]
+    if made is None:
+        return general
+    (code, results), blocks = made, e.tables.blocks
+    start, end = np.empty(2 * int(blocks["count"][blocks["solver"] == NEWTON].sum())), np.empty(results)
+    return with_fallback(bind(straight_inverse, (code.address, e.model, data, start, end), _example(e)), general, code)
+
+
+def _record_inverse(modes: WorkingModes, mode: int) -> Recording | None:
+    """Where iterated limbs, and drives of others, end from a pose, and from where they start; None without code."""
+    e = modes.engine
+    if not (AVAILABLE and e.iterated):
+        return None
+    tape, start = Tape(), modes.start(mode)
+    data = loose(e.data(start))
+    pose = pose_inputs(tape, 0, pose_near_home(e, start), e.model.subspace)
+    limbs = joint_inputs(tape, 1, e.model, data)
+    drives = np.zeros(len(e.actuated_names), dtype=object)
+    kernel = trace(inverse_whole, in_fixed_steps(e.tables, e.home))
+    if kernel(loose(e.model), data, modes.branch(mode), pose, drives) != CONVERGED:
+        return None
+    return Recording(tape, 2, (*joint_results(e.model, limbs), *drive_results(e.model, data)))
 
 
 def lean_positions(modes: WorkingModes, data: Data, mode: int) -> Callable[[Array, Array], int]:

@@ -22,10 +22,18 @@ import scipy  # whose parts load when they are first used
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import NEAREST, Model
+from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps
 from pkm_kinematics.kernels.position.closed_form import face, solve_closed_form, turn_near, turn_to
 from pkm_kinematics.kernels.position.closures import inverse_by_rows
 from pkm_kinematics.kernels.position.placement import joint_frame, move_joint, place_platform
-from pkm_kinematics.kernels.position.positions import CONVERGED, NEXT, SINGULAR, solve_positions, write_block_rows
+from pkm_kinematics.kernels.position.positions import (
+    CONVERGED,
+    NEXT,
+    SINGULAR,
+    solve_newton,
+    solve_positions,
+    write_block_rows,
+)
 from pkm_kinematics.kernels.rates.motion import accelerations, correct, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.motion_space import (
     combined_acceleration,
@@ -103,8 +111,20 @@ def joint_inputs(tape: Tape, array: int, model: Model, data: Any) -> list[Any]:
 def joint_results(model: Model, states: list[Any]) -> list[Any]:
     """Where iterated limbs end: numbers (2 n,) of the states of `joint_inputs`."""
     blocks = model.blocks[model.blocks["solver"] == NEWTON]
-    slides = [model.bodies["prismatic"][i] == 1 for b in blocks for i in range(b["start"], b["start"] + b["count"])]
-    return [x for me, slid in zip(states, slides, strict=True) for x in ((me.q, 0.0) if slid else (me.c, me.s))]
+    bodies = [i for b in blocks for i in range(b["start"], b["start"] + b["count"])]
+    return [x for i, me in zip(bodies, states, strict=True) for x in _place(model, i, me)]
+
+
+def drive_results(model: Model, data: Any) -> list[Any]:
+    """Where drives of limbs in closed form end, as `joint_results`."""
+    blocks = model.blocks[model.blocks["solver"] != NEWTON]
+    bodies = [i for b in blocks for i in range(b["start"], b["start"] + b["count"])]
+    driven = [i for i in bodies if model.bodies["actuator"][i] >= 0]
+    return [x for i in driven for x in _place(model, i, data.state[i])]
+
+
+def _place(model: Model, i: int, me: Any) -> tuple[Any, Any]:
+    return (me.q, 0.0) if model.bodies["prismatic"][i] == 1 else (me.c, me.s)
 
 
 # Part of a joint's column that its pivot must keep, else the general kernels answer: rounding grows by one over it.
@@ -161,6 +181,13 @@ def _pivot(rows: list[list[Number]], free: set[int], left: set[int], squares: li
 
 
 Instead = Sequence[tuple[Any, Callable[..., Any]]]
+
+
+def in_fixed_steps(tables: Tables, home: Array) -> Instead:
+    """Replacements of kernels: iterated limbs by closed forms of their parts, or a fixed number of Newton's steps."""
+    quick = (inverse_by_rows, inverse_in_fixed_order)
+    steps = trace(newton_in_fixed_steps, [quick])
+    return quick, (solve_newton, nearby(parts_of_blocks(tables, home), steps))
 
 
 class RecordedSpace:

@@ -24,6 +24,7 @@ from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.robot_constants import Placed, place
 from pkm_kinematics.status import closes
+from pkm_runtime.codegen import MachineCode
 from pkm_runtime.describable import listed
 from pkm_runtime.errors import PkmError
 
@@ -56,6 +57,7 @@ class WorkingModes:
         self._searched = [span for span in engine.tables.limbs if any(span[0] <= b < span[1] for b in iterated)]
         self._closed = int(np.prod(self.blocks["branches"]))
         self._starts: dict[int, Array] = {}
+        self.straight: dict[int, tuple[MachineCode, int] | None] = {}  # code of `lean_inverse`, how many results
 
     @cached_property
     def _home_choices(self) -> list[list[Array]]:

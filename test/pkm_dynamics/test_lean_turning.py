@@ -11,6 +11,7 @@ import pytest
 from pkm_description.mechanism import Array
 from pkm_dynamics import lean_calls
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
+from pkm_kinematics import lean_kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import Status
 from test.conftest import KINDS
@@ -87,18 +88,22 @@ def test_straight_lines_agree_with_the_graph(of_gallery, name: str, monkeypatch:
     """Along ways from home to where these end, for twists and accelerations that miss the motion space, too."""
     k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
     m, rng, left, errors, sizes = len(k.actuated_names), np.random.default_rng(1), [0], [], []
-    expected, found = (np.zeros(m), np.zeros(6)), (np.zeros(m), np.zeros(6))
+    expected, found, q = (np.zeros(m), np.zeros(6)), (np.zeros(m), np.zeros(6)), np.zeros((2, m))
     for _ in range(WALKS):
-        monkeypatch.setattr(lean_calls, "with_fallback", lambda quick, general, code: general)
-        inverse, direct = d.lean_inverse(), d.lean_direct()
-        monkeypatch.setattr(lean_calls, "with_fallback", counting(left))
-        straight_inverse, straight_direct = d.lean_inverse(), d.lean_direct()
+        for module in (lean_calls, lean_kinematics):
+            monkeypatch.setattr(module, "with_fallback", lambda quick, general, code: general)
+        positions, inverse, direct = k.lean_inverse(), d.lean_inverse(), d.lean_direct()
+        for module in (lean_calls, lean_kinematics):
+            monkeypatch.setattr(module, "with_fallback", counting(left))
+        straight_positions, straight_inverse, straight_direct = k.lean_inverse(), d.lean_inverse(), d.lean_direct()
         for pose in walk(k, rng, STEPS):
             motion, effort = np.concatenate([pose, rng.normal(size=18)]), 10.0 * rng.normal(size=m)
             status = inverse(motion, expected[0])
             assert straight_inverse(motion, found[0]) == status
             if status != Status.CONVERGED:
                 break
+            assert positions(pose, q[0]) == straight_positions(pose, q[1]) == status
+            np.testing.assert_allclose(*q, atol=CLOSE)
             motion[13:19] = 0.0
             assert direct(motion, effort, expected[1]) == straight_direct(motion, effort, found[1]) == status
             errors.append([np.abs(a - b).max() for a, b in zip(expected, found, strict=True)])

@@ -12,7 +12,7 @@ from pkm_dynamics import Distribution, Dynamics, lean_calls, robot_model
 from pkm_dynamics.kernels.over_rows import BY_CODE, straight_direct_many, straight_inverse_many
 from pkm_dynamics.lean_calls import record_direct, record_inverse
 from pkm_dynamics.linear_form.random_motions import random_motions, speeds
-from pkm_kinematics import Kinematics, Status, kinematics
+from pkm_kinematics import Kinematics, Status, kinematics, lean_kinematics
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.recordings_at_home import parts_of_blocks
 from pkm_runtime.codegen import MachineCode
@@ -135,20 +135,23 @@ def path(k: Kinematics, n: int, far: float) -> Array:
 def test_limbs_in_fixed_steps_are_where_iteration_puts_them(
     name: str, mode: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Efforts and accelerations of the code alone, as the limbs are carried along, against solves to the end."""
+    """Positions, efforts and accelerations of the code alone, limbs carried along, against solves to the end."""
     with monkeypatch.context() as alone:
-        alone.setattr(lean_calls, "with_fallback", lambda quick, general, code: lambda *x, _kept=code: quick(*x))
+        for module in (lean_calls, lean_kinematics):
+            alone.setattr(module, "with_fallback", lambda quick, general, code: lambda *x, _kept=code: quick(*x))
         one = Dynamics(load_mechanism(name), friction=False)
-        inverse, direct = one.lean_inverse(mode), one.lean_direct(mode)
+        positions, inverse, direct = one.kinematics.lean_inverse(mode), one.lean_inverse(mode), one.lean_direct(mode)
     k, rng = one.kinematics, np.random.default_rng(9)
     S, m = k.task.subspace, len(k.actuated_names)
-    motion, effort, acceleration = np.zeros(25), np.zeros(m), np.zeros(6)
+    motion, q, effort, acceleration = np.zeros(25), np.zeros(m), np.zeros(m), np.zeros(6)
     seed = k.modes.start(mode)
     for pose in path(k, 500, 0.03):
         motion[:7], motion[7:13], motion[13:19] = pose, S @ rng.normal(size=S.shape[1]), S @ rng.normal(size=S.shape[1])
         motion[19:] = rng.normal(size=6)
         found = k.at(pose, seed=seed)
         seed = np.array(found.joints)
+        assert positions(pose, q) == Status.CONVERGED
+        np.testing.assert_allclose(q, found.actuated, atol=1e-9)  # Newton's method ends at 1e-10
         expected = one.inverse(found, motion[7:13], motion[13:19], motion[19:], distribution=FREE)
         assert inverse(motion, effort) == expected.status == Status.CONVERGED
         assert error(effort, expected.effort) < CLOSE

@@ -18,7 +18,7 @@ from pkm_kinematics.kernels.position.placement import place_body
 from pkm_kinematics.kernels.position.positions import CONVERGED, NEXT, ROUNDED, write_block_rows
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_runtime.kernels.binding import call_code
+from pkm_runtime.kernels.binding import ANOTHER_BRANCH, call_code
 from pkm_runtime.kernels.compiled import compiled
 
 WHOLE = 2  # steps with a Jacobian of their own
@@ -111,6 +111,17 @@ def set_off(model, data, pose, start):
 
 
 @compiled
+def put_joint(bodies, state, i, end, at):
+    """Put a joint where `end` has it from index `at` on: its cosine and sine, or its position. The next index."""
+    if bodies[i].prismatic == 1:
+        state[i].q = end[at]
+    else:
+        state[i].c = end[at]
+        state[i].s = end[at + 1]
+    return at + 2
+
+
+@compiled
 def settle(model, data, pose, end):
     """Put the limbs where the code found them, `end` (2 n,) as `start`, and remember the pose."""
     bodies, state, at = model.bodies, data.state, 0
@@ -118,14 +129,29 @@ def settle(model, data, pose, end):
         block = model.blocks[b]
         if block.solver == NEWTON:
             for i in range(block.start, block.start + block.count):
-                if bodies[i].prismatic == 1:
-                    state[i].q = end[at]
-                else:
-                    state[i].c = end[at]
-                    state[i].s = end[at + 1]
-                at += 2
+                at = put_joint(bodies, state, i, end, at)
             read_angles(bodies, state, block.start, block.start + block.count)
     copy(pose, data.system[VECTORS, LAST, :7])
+
+
+@compiled
+def straight_inverse(code, model, data, start, end, pose, out):
+    """As `inverse_carried` by straight-line code: where limbs `end`, like `start` (2 n,); behind, drives of others."""
+    bodies, state, at = model.bodies, data.state, start.shape[0]
+    if not set_off(model, data, pose, start):
+        return ANOTHER_BRANCH
+    status = call_code(code, pose, start, end)
+    if status == CONVERGED:
+        settle(model, data, pose, end)
+        for b in range(model.blocks.shape[0]):
+            block = model.blocks[b]
+            for i in range(block.start, block.start + block.count):
+                if bodies[i].actuator >= 0:
+                    if block.solver != NEWTON:
+                        at = put_joint(bodies, state, i, end, at)
+                        read_angles(bodies, state, i, i + 1)
+                    out[bodies[i].actuator] = state[i].q
+    return status
 
 
 LOST = 1e-2  # a second correction above it, dimensionless: the step was too long
