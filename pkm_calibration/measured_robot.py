@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pkm_calibration.measurements import SIGMA, UNITS, MeasurementError, Measurements
 from pkm_description.mechanism import Array
-from pkm_description.rotations import skew
+from pkm_description.rotations import rotation_from_rpy, rpy_from_rotation, skew
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
 from pkm_kinematics.graph_model import CLOSED, RANK, GraphModel, Placed, States, joined, rotation_vectors
 from pkm_kinematics.solve.robot_constants import refuse_redundant
@@ -516,12 +516,33 @@ def _swapped(miss: float, names: str) -> tuple[str, str]:
 
 def swapped(robot: MeasuredRobot) -> list[str]:
     """In words, which columns look swapped: measurements of positions then fit the drawing far better."""
+    if slips := _attitude_slips(robot):
+        return slips
     rows = np.flatnonzero(np.isfinite(robot.measured.position).sum(axis=1) > 1)  # heights alone tell little
     several = MeasuredRobot(robot.parameters, robot.measured.rows(rows), robot.frame, robot.nominal.rows(rows))
     predicted = _points(several)
     miss = _miss(predicted, several.measured.position)
     names = _swapped_columns(several, predicted, miss) if len(rows) else ""
     return [": ".join(_swapped(miss, names))] if names else []
+
+
+def _attitude_slips(robot: MeasuredRobot) -> list[str]:
+    # As `swapped`, of two angles, or of their unit.
+    rows = np.flatnonzero(np.isfinite(robot.measured.attitude).all(axis=(1, 2)))
+    angles = np.array([rpy_from_rotation(one)[::-1] for one in robot.measured.attitude[rows]]).reshape(-1, 3)
+
+    def miss(angles: Array) -> float:
+        found = robot.frame[:3, :3] @ np.array([rotation_from_rpy(one[::-1]) for one in angles])
+        return float(np.median(np.linalg.norm(found - robot.nominal.platform[rows, :3, :3], axis=(1, 2))))
+
+    if not len(rows):
+        return []
+    tried = [(miss(np.radians(angles)), "the unit of the angles looks like deg: write it in the first line, [deg]")]
+    for one, other in combinations(range(3), 2):
+        names = " and ".join(("yaw", "pitch", "roll")[k] for k in (one, other))
+        tried.append((miss(_exchanged(angles, one, other)), f"columns {names} look swapped: swap their names"))
+    least, remedy = min(tried)
+    return [remedy] if least < SWAPPED * min(miss(angles), miss(0.0 * angles)) else []  # not by being small
 
 
 def _swapped_columns(robot: MeasuredRobot, predicted: Array, miss: float) -> str:
@@ -549,8 +570,11 @@ def _swapped_drives(robot: MeasuredRobot, below: float) -> str:
 def _miss_in_order(robot: MeasuredRobot, order: Sequence[int] | NDArray[np.int64]) -> float:
     """`_miss` in the base's frame with the columns of the drives in another order; infinite where it cannot stand."""
     measured = replace(robot.measured, drives=robot.measured.drives[:, list(order)])
+    states, stands = MeasuredRobot.standing(robot.parameters, measured)
+    if not stands.all():
+        return float("inf")
     try:
-        return _miss(_points(MeasuredRobot(robot.parameters, measured)), measured.position)
+        return _miss(_points(MeasuredRobot(robot.parameters, measured, nominal=states)), measured.position)
     except PkmError:
         return float("inf")
 

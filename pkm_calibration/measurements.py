@@ -36,6 +36,7 @@ CONTRADICTING = 6.0  # standard deviations between two measurements of the same
 FAR = 20.0  # sizes of the robot, or rad: what is recorded is no farther away
 DECIMAL = re.compile(r"^(\s*[-+]?\d*),(\d+(?:[eE][-+]?\d+)?\s*)$")
 HEAD = re.compile(r"\s*([A-Za-z_][\w/.-]*)\s*(?:\[\s*(\w+)\s*\])?\s*$")
+TURN = 6.3  # rad
 
 
 class MeasurementError(PkmError):
@@ -327,6 +328,12 @@ def _attitudes(values: Mapping[str, Array], n: int, lines: NDArray[np.int64], so
             raise MeasurementError(
                 place, f"{', '.join(names)} are not a complete attitude", "give all of them, or none"
             )
+        if angles and np.abs(one).max() > TURN:
+            place, problem = (
+                f"{source}, line {lines[k]}",
+                f"an angle of {np.abs(one).max():.4g} rad is more than a turn",
+            )
+            raise MeasurementError(place, problem, "if these are degrees, write yaw [deg], pitch [deg], roll [deg]")
         found[k] = rotation_from_quaternion(one) if quaternion else rotation_from_rpy(one[::-1])
     return found
 

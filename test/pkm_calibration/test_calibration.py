@@ -21,14 +21,19 @@ from pkm_calibration import calibrate_command
 from pkm_calibration.calibration import _refusals, calibrate
 from pkm_calibration.calibration_report import _on_robot, as_numbers
 from pkm_calibration.estimation import ContradictionError
-from pkm_calibration.measured_robot import MeasuredRobot
+from pkm_calibration.measured_robot import MeasuredRobot, swapped
 from pkm_calibration.measurements import MeasurementError, Measurements, parse_measurements
 from pkm_calibration.plan import Plan, plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
 from pkm_description.mechanism import Mechanism
 from pkm_description.picture import facets
-from pkm_description.rotations import pose_from_transform, rotation_from_vector, transform
+from pkm_description.rotations import (
+    pose_from_transform,
+    rotation_from_rpy,
+    rotation_from_vector,
+    transform,
+)
 from pkm_kinematics import Kinematics
 from pkm_kinematics.geometric_parameters import GeometricParameters
 from pkm_kinematics.graph_model import GraphModel
@@ -515,6 +520,29 @@ def test_units_and_swapped_columns_of_redundant_drives_are_named() -> None:
     mechanism, _, good = measured("planar_redundant", n=30, attitude=False)
     mirrored = calibrate(mechanism, replace(good, drives=good.drives[:, [0, 2, 1]]))
     assert any("in the order limb1_slider, limb3_slider, limb2_slider" in note for note in mirrored.notes)
+
+
+def test_angles_in_another_unit_or_column_are_named() -> None:
+    """Every order of the drives was tried for minutes, and the answer was that the measurements are inconsistent."""
+    mechanism, _, good = measured("gough_stewart", n=20)
+    robot = MeasuredRobot(GeometricParameters(mechanism), good)
+    angles = np.random.default_rng(0).uniform(-0.05, 0.05, (len(good), 3))  # roll pitch yaw
+    near = robot.nominal.platform.copy()
+    near[:, :3, :3] = np.array([rotation_from_rpy(one) for one in angles])
+
+    def told(angles: np.ndarray) -> list[str]:
+        turned = replace(good, attitude=np.array([rotation_from_rpy(one) for one in angles]))
+        return swapped(MeasuredRobot(robot.parameters, turned, nominal=replace(robot.nominal, platform=near)))
+
+    assert told(angles[:, ::-1]) == ["columns yaw and roll look swapped: swap their names"]
+    assert told(angles[:, [1, 0, 2]]) == ["columns pitch and roll look swapped: swap their names"]
+    assert "the unit of the angles looks like deg" in told(np.degrees(angles))[0]
+    text = as_csv(mechanism, good).replace("yaw,pitch,roll", "yaw [rad],pitch,roll [rad]").splitlines()
+    text[-1] = ",".join([*text[-1].split(",")[:-1], "11.3"])
+    with pytest.raises(
+        MeasurementError, match=r"11.3 rad is more than a turn; if these are degrees, write yaw \[deg\]"
+    ):
+        parse_measurements("\n".join(text), mechanism)
 
 
 def test_swapped_drives_are_named_where_no_configuration_goes_with_them() -> None:
