@@ -334,7 +334,8 @@ class _Enclosure:
         slopes, radius, ok = np.zeros((k, *q.shape)), np.zeros_like(q), np.zeros(n, dtype=bool)
         slopes[..., self.joints] = steps
         bent = np.concatenate((motion.reach, np.repeat(0.5 * motion.turn[:, None] ** 2, 3, axis=1)), axis=1)
-        whole = np.abs(motion.slopes).sum(axis=0) + bent
+        # Axes turn the most at the end of the way, where derivatives are the farthest from their middles, too.
+        fastest = np.abs(motion.slopes).sum(axis=0) + np.concatenate((motion.reach, 2.0 * bent[:, 3:]), axis=1)
         for guess in range(GUESSES):
             at = np.flatnonzero(~ok)
             if not len(at):
@@ -347,7 +348,7 @@ class _Enclosure:
             ]
             D, M = C[at], Jq[at]
             R = np.abs(np.eye(len(self.joints)) - D @ M) + np.abs(D) @ apart[0]
-            b = np.einsum("nij,nj->ni", np.abs(D) @ apart[1], whole[at])
+            b = np.einsum("nij,nj->ni", np.abs(D) @ apart[1], fastest[at])
             b += np.einsum("nij,nj->ni", np.abs(D @ Jx[at]), bent[at])
             b += np.einsum("nij,nj->ni", R, np.abs(steps[:, at]).sum(axis=0))
             e = _bounded(R, b)

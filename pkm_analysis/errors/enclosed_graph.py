@@ -57,7 +57,8 @@ def turned(axis: Array, angle: Form) -> Form:
     """Rotations (n, 3, 3) about a fixed axis (3,) by angles (n,)."""
     K = np.abs(skew(axis))
     middle = rotation_from_vector(axis * angle.middle[:, None])
-    beside = angle.radius[:, None, None] * K + 0.5 * (angle.spread**2)[:, None, None] * (K @ K)
+    sine, cosine = angle.radius + angle.spread**3 / 6.0, 0.5 * angle.spread**2  # what these are beside the slopes
+    beside = sine[:, None, None] * K + cosine[:, None, None] * (K @ K)
     along = None if angle.slopes is None else angle.slopes[..., None, None] * (middle @ skew(axis))
     return Form(middle, np.abs(middle) @ beside + ROUNDING, along)
 

@@ -24,7 +24,7 @@ from pkm_analysis.errors.certified_errors import (
     _platform,
     prove_pose_error,
 )
-from pkm_analysis.errors.enclosed_graph import EnclosedGraph, EnclosedRods, rods_of
+from pkm_analysis.errors.enclosed_graph import EnclosedGraph, EnclosedRods, rods_of, turned
 from pkm_analysis.errors.error_budget import ErrorModel, grown
 from pkm_analysis.errors.tolerances import Tolerances
 from pkm_analysis.proof.halving import Settings
@@ -48,6 +48,17 @@ def proved(name: str, half: float, bound: float) -> tuple[Analysis, ProvedErrors
     analysis = Analysis(load_mechanism(name))
     found = prove_pose_error(analysis.robot, analysis.box(box_of(analysis, half)), FINE, bound, **SEARCH)
     return analysis, found
+
+
+def test_turns_are_within_their_forms() -> None:
+    rng, axis = np.random.default_rng(5), np.array([0.0, 0.0, 1.0])
+    middle, radius, slopes = np.append(0.0, rng.uniform(-3.0, 3.0, 20)), np.full(21, 0.01), np.full((2, 21), 0.2)
+    form = turned(axis, Form(middle, radius, slopes))
+    assert form.slopes is not None
+    for x in (*np.array([[-1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]), *rng.uniform(-1.0, 1.0, (50, 2))):
+        for beside in (-1.0, 1.0):
+            turns = rotation_from_vector(axis * (middle + x @ slopes + beside * radius)[:, None])
+            assert (np.abs(turns - form.middle - np.tensordot(x, form.slopes, 1)) <= form.radius).all()
 
 
 def test_every_direction_is_near_one_of_those_that_are_asked() -> None:
