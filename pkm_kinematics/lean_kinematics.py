@@ -57,7 +57,7 @@ def lean_inverse(modes: WorkingModes, mode: int, joints: Array | None) -> Callab
 
 
 def _record_inverse(modes: WorkingModes, mode: int) -> Recording | None:
-    """Where iterated limbs, and drives of others, end from a pose, and from where they start; None without code."""
+    # Where iterated limbs, and drives of others, end from a pose, and from where they start; None without code.
     e = modes.engine
     if not (AVAILABLE and e.iterated):
         return None

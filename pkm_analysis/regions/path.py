@@ -74,10 +74,7 @@ class Path(OverGrid):
             yield one, float(numbers.min() if one.at_least else numbers.max())
 
     def prove(self) -> Proof:
-        """Prove by intervals that every pose is inside and free of singularities, with all that is required of it.
-
-        Requirements of which no bounds over boxes are known are left out. `AnalysisError` where nothing can be proved.
-        """
+        """Prove by intervals that it is inside, regular, and as required where that can be; else `AnalysisError`."""
         if not self.found:
             raise AnalysisError("proof", "there is no path", "find one first")
         membership = self.membership
