@@ -45,8 +45,8 @@ from pkm_kinematics.forward.graph_tracker import GraphTracker, coordinates_of, g
 from pkm_kinematics.kernels.model_and_data import Data
 from pkm_kinematics.kernels.position.positions import CONVERGED
 from pkm_kinematics.kernels.rates.motion import solve_motion
-from pkm_kinematics.kernels.records import CLOSED_FORM, NEWTON, PLATFORM
-from pkm_kinematics.lean_kinematics import pose_near_home
+from pkm_kinematics.kernels.records import CLOSED_FORM, PLATFORM
+from pkm_kinematics.lean_kinematics import fixed_step_code, pose_near_home
 from pkm_kinematics.recordings_at_home import (
     Instead,
     free_inputs,
@@ -59,7 +59,7 @@ from pkm_kinematics.recordings_at_home import (
 )
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_kinematics.status import closes
-from pkm_runtime.codegen import AVAILABLE, MachineCode, Recording, Tape, loose, trace
+from pkm_runtime.codegen import AVAILABLE, Recording, Tape, loose, trace
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import bind, with_fallback
 
@@ -177,18 +177,12 @@ def _in_fixed_steps(
     general: Callable[..., int],
 ) -> Callable[..., int]:
     """A call of straight-line code of a fixed number of Newton's steps, with `general` behind it on the same data."""
-    key, blocks = (record, mode), robot.kinematics.tables.blocks
-    if AVAILABLE and key not in robot.carried:
-        recording = record(robot, mode, data)
-        robot.carried[key] = None if recording is None else (MachineCode(recording), len(recording.results))
-    made = robot.carried.get(key)
+    made = fixed_step_code(robot.kinematics.engine, robot.carried, (record, mode), lambda: record(robot, mode, data))
     if made is None:
         return general
-    code, results = made[0], np.empty(made[1])
-    start = np.empty(2 * int(blocks["count"][blocks["solver"] == NEWTON].sum()))
-    return with_fallback(
-        bind(kernel, (code.address, robot.model(), data, start, results, *more), example), general, code
-    )
+    code, start, results = made
+    arguments = (code.address, robot.model(), data, start, results, *more)
+    return with_fallback(bind(kernel, arguments, example), general, code)
 
 
 def _turning(robot: RobotModel, mode: int, data: Data, rest: Callable[..., int]) -> Callable[..., int]:

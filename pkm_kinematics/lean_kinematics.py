@@ -45,21 +45,30 @@ def lean_inverse(modes: WorkingModes, mode: int, joints: Array | None) -> Callab
     if e.direct_inverse:
         return bind(inverse_direct, (e.model, data, branch), _example(e))
     general = lean_positions(modes, data, mode)
-    if mode not in modes.straight:
-        recording = _record_inverse(modes, mode)
-        modes.straight[mode] = None if recording is None else (MachineCode(recording), len(recording.results))
-    made = modes.straight[mode]
+    made = fixed_step_code(e, modes.straight, mode, lambda: _record_inverse(modes, mode))
     if made is None:
         return general
-    (code, results), blocks = made, e.tables.blocks
-    start, end = np.empty(2 * int(blocks["count"][blocks["solver"] == NEWTON].sum())), np.empty(results)
+    code, start, end = made
     return with_fallback(bind(straight_inverse, (code.address, e.model, data, start, end), _example(e)), general, code)
+
+
+def fixed_step_code(
+    e: Engine, made: dict[Any, tuple[MachineCode, int] | None], key: Any, record: Callable[[], Recording | None]
+) -> tuple[MachineCode, Array, Array] | None:
+    """Straight-line code with iterated limbs, from `made` or a recording, and room for their start and its results."""
+    if AVAILABLE and key not in made:
+        recording = record()
+        made[key] = None if recording is None else (MachineCode(recording), len(recording.results))
+    found, blocks = made.get(key), e.tables.blocks
+    if found is None:
+        return None
+    return found[0], np.empty(2 * int(blocks["count"][blocks["solver"] == NEWTON].sum())), np.empty(found[1])
 
 
 def _record_inverse(modes: WorkingModes, mode: int) -> Recording | None:
     # Where iterated limbs, and drives of others, end from a pose, and from where they start; None without code.
     e = modes.engine
-    if not (AVAILABLE and e.iterated):
+    if not e.iterated:
         return None
     tape, start = Tape(), modes.start(mode)
     data = loose(e.data(start))
