@@ -16,7 +16,7 @@ from pkm_analysis.domain import Domain, corners
 from pkm_analysis.indices import all_signs
 from pkm_analysis.proof.kernels.enclose import MOST, enclose
 from pkm_analysis.proof.kernels.intervals import SLOPE
-from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares, less
+from pkm_analysis.proof.matrices import MORE, TINY, Affine, Form, least_norm, least_squares, less
 from pkm_analysis.proof.robot_program import Recordable, RobotProgram, record_robot
 from pkm_description.mechanism import Array
 from pkm_kinematics import Configuration
@@ -89,12 +89,12 @@ class Enclosure:
 
     def _by_second_derivatives(self, jets: Jets, speeds: Array) -> Affine:
         """Quantities (n, q, 1), from rates along velocities at the centre and how these change."""
-        first, second = Ball.of(jets.centre_rate) @ Ball.exactly(speeds), Ball.of(jets.bend) @ Ball.exactly(speeds)
+        first, second = Form.of(jets.centre_rate) @ Form.exactly(speeds), Form.of(jets.bend) @ Form.exactly(speeds)
         with np.errstate(invalid="ignore"):
             bent = np.einsum("nqkl,nk,nl->nq", second.magnitude, self.half, self.half)
-            rest = Ball.of(jets.centre).radius + np.einsum("nqk,nk->nq", first.radius, self.half) + 0.5 * bent
+            rest = Form.of(jets.centre).radius + np.einsum("nqk,nk->nq", first.radius, self.half) + 0.5 * bent
         slopes, rest = np.moveaxis(first.middle, 2, 1), np.where(np.isnan(rest), np.inf, rest)
-        return Affine(Ball.of(jets.centre).middle[..., None], slopes[..., None], self.half, rest[..., None] * MORE)
+        return Affine(Form.of(jets.centre).middle[..., None], slopes[..., None], self.half, rest[..., None] * MORE)
 
 
 class Encloser:
@@ -265,19 +265,19 @@ def most_error(found: Enclosure, errors: Array, turning: bool) -> Array:
     """
     twists = found.encloser.twists
     part = twists[3:] if turning else twists[:3]
-    moved = Ball.exactly(part) @ least_squares(found.rates, Affine.constant(np.diag(errors), found.half))
-    sums = moved @ Ball.exactly(all_signs(len(errors)))
+    moved = Form.exactly(part) @ least_squares(found.rates, Affine.constant(np.diag(errors), found.half))
+    sums = moved @ Form.exactly(all_signs(len(errors)))
     return np.asarray(np.sqrt((sums.magnitude**2).sum(axis=-2)).max(axis=-1) * MORE)
 
 
-def efforts_over(found: Enclosure, middle: Array) -> Ball:
+def efforts_over(found: Enclosure, middle: Array) -> Form:
     """Efforts (n, m) that hold the weight at rest: of least norm about `middle` (m,), over boxes."""
     energy = found.energy
     weight = Affine.of(energy.centre_rate[:, 0, :, None], energy.bend[:, 0, :, :, None], found.half)
     if not middle.any():
         return least_norm(found.rates, weight)[..., 0]
     missing = less(weight, found.rates.T, middle[:, None])
-    return (least_norm(found.rates, missing) + Ball.exactly(middle[:, None]))[..., 0]
+    return (least_norm(found.rates, missing) + Form.exactly(middle[:, None]))[..., 0]
 
 
 def least_spare(found: Enclosure, least: Array, most: Array) -> Array:

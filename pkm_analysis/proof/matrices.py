@@ -31,77 +31,21 @@ DOUBLINGS = 8  # of the number of terms of a geometric series
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
-    """Matrices or vectors within `radius` of `middle`, entry by entry."""
+class Form:
+    """Matrices or vectors within `radius`, entry by entry, of `middle`: or of an affine form, see `slopes`."""
 
     middle: Array
     radius: Array
+    slopes: Array | None = None  # of the middle, times coordinates from -1 to 1, the first axis; the same for all forms
 
     @staticmethod
-    def of(bounds: Array) -> Ball:
+    def of(bounds: Array) -> Form:
         """From bounds along the last axis; infinite ones give a middle of zero and an infinite radius."""
         finite = np.isfinite(bounds).all(axis=-1)
         lower, upper = np.where(finite, bounds[..., 0], 0.0), np.where(finite, bounds[..., 1], 0.0)
         middle = 0.5 * lower + 0.5 * upper
         radius = np.maximum(upper - middle, middle - lower) * MORE + np.abs(middle) * 2.0 * UNIT + TINY
-        return Ball(middle, np.where(finite, radius, np.inf))
-
-    @staticmethod
-    def exactly(A: Array) -> Ball:
-        """Without a radius."""
-        return Ball(A, np.zeros_like(A))
-
-    def __matmul__(self, other: Ball) -> Ball:
-        n = self.middle.shape[-1]
-        size, others = np.abs(self.middle), np.abs(other.middle)
-        rounding = (n + 2) * UNIT * (size @ others)
-        with np.errstate(invalid="ignore"):
-            radius = size @ other.radius + self.radius @ (others + other.radius) + rounding
-        radius = np.where(np.isnan(radius), np.inf, radius) * MORE + TINY
-        return Ball(self.middle @ other.middle, radius)
-
-    def __add__(self, other: Ball) -> Ball:
-        middle = self.middle + other.middle
-        return Ball(middle, (self.radius + other.radius + 2.0 * UNIT * np.abs(middle)) * MORE + TINY)
-
-    def __neg__(self) -> Ball:
-        return Ball(-self.middle, self.radius)
-
-    def __sub__(self, other: Ball) -> Ball:
-        """Difference, of what does not depend on each other."""
-        return self + -other
-
-    @property
-    def T(self) -> Ball:
-        """Transpose of the last two axes."""
-        return Ball(np.swapaxes(self.middle, -1, -2), np.swapaxes(self.radius, -1, -2))
-
-    def __getitem__(self, at: Any) -> Ball:
-        return Ball(self.middle[at], self.radius[at])
-
-    @property
-    def lower(self) -> Array:
-        """Lower bounds of the entries."""
-        return np.asarray(self.middle - self.radius - UNIT * (np.abs(self.middle) + self.radius) - TINY)
-
-    @property
-    def upper(self) -> Array:
-        """Upper bounds of the entries."""
-        return np.asarray(self.middle + self.radius + UNIT * (np.abs(self.middle) + self.radius) + TINY)
-
-    @property
-    def magnitude(self) -> Array:
-        """The largest absolute values."""
-        return np.asarray((np.abs(self.middle) + self.radius) * MORE)
-
-
-@dataclass(frozen=True, eq=False)
-class Form:
-    """Affine forms: within `radius` of `middle` + `slopes` times coordinates, from -1 to 1, the same for all."""
-
-    middle: Array
-    radius: Array
-    slopes: Array | None = None  # the first axis is that of coordinates; None: without
+        return Form(middle, np.where(finite, radius, np.inf))
 
     @staticmethod
     def exactly(A: Array) -> Form:
@@ -160,6 +104,21 @@ class Form:
         slopes = None if self.slopes is None else self.slopes[(slice(None), *each)]
         return Form(self.middle[at], self.radius[at], slopes)
 
+    @property
+    def lower(self) -> Array:
+        """Lower bounds of the entries."""
+        return np.asarray(self.middle - self.spread - UNIT * (np.abs(self.middle) + self.spread) - TINY)
+
+    @property
+    def upper(self) -> Array:
+        """Upper bounds of the entries."""
+        return np.asarray(self.middle + self.spread + UNIT * (np.abs(self.middle) + self.spread) + TINY)
+
+    @property
+    def magnitude(self) -> Array:
+        """The largest absolute values."""
+        return np.asarray((np.abs(self.middle) + self.spread) * MORE)
+
     def _each(self, do: Callable[[Array], Array]) -> Form:
         return Form(do(self.middle), do(self.radius), None if self.slopes is None else do(self.slopes))
 
@@ -180,7 +139,7 @@ class Affine:
     @staticmethod
     def of(centre: Array, slopes: Array, half: Array) -> Affine:
         """From bounds of the matrix at the centre (n, r, c, 2) and of its derivatives over the box (n, k, r, c, 2)."""
-        middle, tilt = Ball.of(centre), Ball.of(slopes)
+        middle, tilt = Form.of(centre), Form.of(slopes)
         with np.errstate(invalid="ignore"):
             spread = np.where(half[..., None, None] > 0.0, tilt.radius * half[..., None, None], 0.0)
         return Affine(middle.middle, tilt.middle, half, (middle.radius + spread.sum(axis=1)) * MORE + TINY)
@@ -282,9 +241,9 @@ class Affine:
         known = self.known[:, None, None]
         C = np.asarray(np.linalg.pinv(self.centre), dtype=float)
         c = C.shape[1]
-        here = Ball.exactly(C) @ Ball(self.centre, np.where(known, self.rest, 0.0))
-        P = (here + -Ball.exactly(np.broadcast_to(np.eye(c), here.middle.shape))).magnitude
-        tilt = Ball.exactly(C[:, None]) @ Ball.exactly(self.slopes)
+        here = Form.exactly(C) @ Form(self.centre, np.where(known, self.rest, 0.0))
+        P = (here + -Form.exactly(np.broadcast_to(np.eye(c), here.middle.shape))).magnitude
+        tilt = Form.exactly(C[:, None]) @ Form.exactly(self.slopes)
         P = (P + np.einsum("nkrc,nk->nrc", tilt.magnitude, self.half)) * MORE
         v = np.ones((len(C), c, 1))
         for _ in range(8):
@@ -292,10 +251,10 @@ class Affine:
             v = v / v.max(axis=1, keepdims=True)
         return np.where(self.known, 1.0 - ((P @ v) / v).max(axis=(1, 2)) * MORE, -np.inf)
 
-    def ball(self) -> Ball:
+    def form(self) -> Form:
         """All matrices over the box."""
         sloped = np.einsum("nkrc,nk->nrc", np.abs(self.slopes), self.half)
-        return Ball(self.centre, (sloped + self.rest) * MORE + TINY)
+        return Form(self.centre, (sloped + self.rest) * MORE + TINY)
 
 
 def eigenvalue_bounds(A: Array) -> tuple[Array, Array]:
@@ -317,18 +276,18 @@ def eigenvalue_bounds(A: Array) -> tuple[Array, Array]:
     return values[..., 0] - off, values[..., -1] + off
 
 
-def solve(A: Ball, b: Ball) -> Ball:
+def solve(A: Form, b: Form) -> Form:
     """All solutions of A x = b, (..., n, n) and (..., n, c); of infinite radius where a matrix may be singular."""
     n = A.middle.shape[-1]
-    safe = np.where(np.isfinite(A.radius).all(axis=(-1, -2), keepdims=True), A.middle, np.eye(n))
+    safe = np.where(np.isfinite(A.spread).all(axis=(-1, -2), keepdims=True), A.middle, np.eye(n))
     with np.errstate(all="ignore"):
         C = _inverse(safe)
-    defect = Ball.exactly(np.broadcast_to(np.eye(n), C.shape)) + -(Ball.exactly(C) @ A)
-    first = Ball.exactly(C) @ b
+    defect = Form.exactly(np.broadcast_to(np.eye(n), C.shape)) + -(Form.exactly(C) @ A)
+    first = Form.exactly(C) @ b
     with np.errstate(invalid="ignore", over="ignore"):
-        radius = (first.radius + defect.magnitude @ fixed_point(defect.magnitude, first.magnitude)) * MORE + TINY
+        radius = (first.spread + defect.magnitude @ fixed_point(defect.magnitude, first.magnitude)) * MORE + TINY
     good = np.isfinite(radius)
-    return Ball(np.where(good, first.middle, 0.0), np.where(good, radius, np.inf))
+    return Form(np.where(good, first.middle, 0.0), np.where(good, radius, np.inf))
 
 
 def fixed_point(E: Array, size: Array) -> Array:
@@ -350,39 +309,39 @@ def solve_affine(A: Affine, b: Affine) -> Affine:
 
     x differs from that at the centre, x_c, by the solution for the right side (b - b_c) - (A - A_c) x_c.
     """
-    over = A.ball()
-    roughly = solve(over, b.ball())
-    here = solve(Ball.exactly(A.centre), Ball.exactly(b.centre))
-    change = Ball.exactly(b.slopes) + -(Ball.exactly(A.slopes) @ roughly[:, None])
-    slopes = solve(Ball(over.middle[:, None], over.radius[:, None]), change)
+    over = A.form()
+    roughly = solve(over, b.form())
+    here = solve(Form.exactly(A.centre), Form.exactly(b.centre))
+    change = Form.exactly(b.slopes) + -(Form.exactly(A.slopes) @ roughly[:, None])
+    slopes = solve(Form(over.middle[:, None], over.radius[:, None]), change)
     with np.errstate(invalid="ignore"):
         rest = (b.rest + A.rest @ roughly.magnitude) * MORE
-        left = solve(over, Ball(np.zeros_like(here.middle), rest)).magnitude
+        left = solve(over, Form(np.zeros_like(here.middle), rest)).magnitude
         radius = here.radius + np.einsum("nkrc,nk->nrc", slopes.radius, A.half) + left
     return Affine(here.middle, slopes.middle, A.half, np.where(np.isfinite(radius), radius * MORE, np.inf))
 
 
-def least_squares(K: Affine, b: Affine) -> Ball:
+def least_squares(K: Affine, b: Affine) -> Form:
     """The least squares solutions x (n, f, c) of K x = b over boxes, for tall matrices (n, m, f)."""
     m = K.centre.shape[1]
     if m == K.centre.shape[2]:
-        return solve_affine(K, b).ball()
-    return solve_affine(_augmented(K), _padded(b, (0, K.centre.shape[2]))).ball()[:, m:]
+        return solve_affine(K, b).form()
+    return solve_affine(_augmented(K), _padded(b, (0, K.centre.shape[2]))).form()[:, m:]
 
 
-def least_norm(K: Affine, b: Affine) -> Ball:
+def least_norm(K: Affine, b: Affine) -> Form:
     """The x (n, m, c) of least norm with K^T x = b over boxes, for tall matrices (n, m, f)."""
     m = K.centre.shape[1]
     if m == K.centre.shape[2]:
-        return solve_affine(K.T, b).ball()
-    return solve_affine(_augmented(K), _padded(b, (m, 0))).ball()[:, :m]
+        return solve_affine(K.T, b).form()
+    return solve_affine(_augmented(K), _padded(b, (m, 0))).form()[:, :m]
 
 
 def less(b: Affine, A: Affine, x: Array) -> Affine:
     """b - A x over boxes, for b (n, r, c), A (n, r, m) and x (m, c)."""
-    there = Ball.exactly(x)
-    centre = Ball.exactly(b.centre) + -(Ball.exactly(A.centre) @ there)
-    slopes = Ball.exactly(b.slopes) + -(Ball.exactly(A.slopes) @ there)
+    there = Form.exactly(x)
+    centre = Form.exactly(b.centre) + -(Form.exactly(A.centre) @ there)
+    slopes = Form.exactly(b.slopes) + -(Form.exactly(A.slopes) @ there)
     rest = b.rest + A.rest @ np.abs(x) + centre.radius + np.einsum("nkrc,nk->nrc", slopes.radius, A.half)
     return Affine(centre.middle, slopes.middle, A.half, rest * MORE + TINY)
 

@@ -33,7 +33,7 @@ from pkm_analysis.proof.enclosures import (
     most_effort,
     most_error,
 )
-from pkm_analysis.proof.matrices import MORE, Ball
+from pkm_analysis.proof.matrices import MORE, Form
 from pkm_analysis.requirements.grammar import (
     CLEARANCE,
     INSIDE,
@@ -280,7 +280,7 @@ def _least_stiffness(found: Enclosure, drives: float, wrenches: Array) -> Array:
 
 def _most_stiffness(found: Enclosure, drives: float, wrenches: Array) -> Array:
     C = _structure(found, drives).displacements(found, wrenches)[..., :-1]
-    v = Ball.exactly(np.linalg.eigh(0.5 * (C.middle + np.swapaxes(C.middle, -1, -2)))[1][..., -1:])
+    v = Form.exactly(np.linalg.eigh(0.5 * (C.middle + np.swapaxes(C.middle, -1, -2)))[1][..., -1:])
     softest = (v.T @ C @ v).lower[:, 0, 0]
     return np.where(softest > 0.0, MORE / np.where(softest > 0.0, softest, 1.0), np.inf)
 

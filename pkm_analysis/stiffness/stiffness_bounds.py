@@ -31,7 +31,7 @@ from scipy.linalg import qr
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.enclosures import Enclosure
-from pkm_analysis.proof.matrices import MORE, UNIT, Affine, Ball, solve, solve_affine
+from pkm_analysis.proof.matrices import MORE, UNIT, Affine, Form, solve, solve_affine
 from pkm_analysis.proof.robot_program import PIVOT, Recorder
 from pkm_analysis.stiffness.elastic_model import FREE, RIGID, BeamBetween, JointBetween, skewed
 from pkm_analysis.stiffness.elastic_solution import ElasticSystem
@@ -275,7 +275,7 @@ class ElasticOverBoxes:
         asked, f = self._forces(found, wrenches, exact=False)
         return np.where(asked, (f.T @ self._strained(found.table(2), f)).largest(), np.inf)
 
-    def displacements(self, found: Enclosure, wrenches: Array) -> Ball:
+    def displacements(self, found: Enclosure, wrenches: Array) -> Form:
         """Displacements (n, c, c + 1) along wrenches (6, c) under each of them, and under the robot's weight.
 
         `AnalysisError` where that depends on more than is enclosed.
@@ -285,13 +285,13 @@ class ElasticOverBoxes:
         asked, f = self._forces(found, wrenches, exact=True)
         loaded, unloaded = f[:, : c + 1], f[:, c + 1 :]
         strains = self._strained(compliances, loaded)
-        moved = (loaded[:, :c].T @ strains).ball()
+        moved = (loaded[:, :c].T @ strains).form()
         if unloaded.centre.shape[2]:
-            K = (unloaded.T @ strains).ball()
-            left = solve((unloaded.T @ self._strained(compliances, unloaded)).ball(), K)
+            K = (unloaded.T @ strains).form()
+            left = solve((unloaded.T @ self._strained(compliances, unloaded)).form(), K)
             moved = moved + -(K[..., :c].T @ left)
         known = asked[:, None, None] & np.isfinite(moved.radius)
-        return Ball(np.where(known, moved.middle, 0.0), np.where(known, moved.radius, np.inf))
+        return Form(np.where(known, moved.middle, 0.0), np.where(known, moved.radius, np.inf))
 
     def _check_exact(self) -> None:
         about, system = f"{self.robot.name} over boxes", self.system
@@ -311,7 +311,7 @@ class ElasticOverBoxes:
         """For which boxes (n,) they are known, and forces (n_e, c) inside that balance wrenches (6, c) everywhere.
         `exact`: (n_e, c + 1 + k), with those of the weight, and a basis of those without a load.
         """
-        twists, slides, half = found.table(1), found.table(3).ball(), found.half
+        twists, slides, half = found.table(1), found.table(3).form(), found.half
         asked = np.asarray(twists.known, dtype=np.bool_) & found.decided
         for k, one in enumerate(self.slides):
             asked &= (slides.lower[:, 0, k] >= one.low) & (slides.upper[:, 0, k] <= one.high)

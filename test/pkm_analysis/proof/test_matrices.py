@@ -7,7 +7,7 @@ import flint
 import numpy as np
 import pytest
 
-from pkm_analysis.proof.matrices import Affine, Ball, eigenvalue_bounds, least_norm, least_squares, solve
+from pkm_analysis.proof.matrices import Affine, Form, eigenvalue_bounds, least_norm, least_squares, solve
 
 flint.ctx.prec = 200
 RNG = np.random.default_rng(11)
@@ -78,7 +78,7 @@ def test_eigenvalues_are_bounded_as_exact_arithmetic_has_them():
 def test_solutions_are_within_their_bounds():
     A, b = RNG.standard_normal((40, 4, 4)), RNG.standard_normal((40, 4, 2))
     wide = 1e-4 * np.abs(RNG.standard_normal((40, 4, 4)))
-    found = solve(Ball(A, wide), Ball(b, np.full(b.shape, 1e-4)))
+    found = solve(Form(A, wide), Form(b, np.full(b.shape, 1e-4)))
     known = np.isfinite(found.radius).all(axis=(-1, -2))
     assert known.mean() > 0.8
     for _ in range(300):
@@ -86,7 +86,7 @@ def test_solutions_are_within_their_bounds():
         x = np.linalg.solve(one, b + 1e-4 * RNG.choice([-1.0, 1.0], b.shape))
         assert (x >= found.lower)[known].all()
         assert (x <= found.upper)[known].all()
-    singular = solve(Ball(np.zeros((1, 2, 2)), np.zeros((1, 2, 2))), Ball(np.ones((1, 2, 1)), np.zeros((1, 2, 1))))
+    singular = solve(Form(np.zeros((1, 2, 2)), np.zeros((1, 2, 2))), Form(np.ones((1, 2, 1)), np.zeros((1, 2, 1))))
     assert np.isinf(singular.radius).all()
 
 
