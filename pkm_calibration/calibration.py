@@ -53,6 +53,8 @@ NO_SCALE = 0.2  # share from which it is something else
 AROUND, PLACES = 0.3, 60  # of the robot's size, or rad, and how many poses: where else it may go
 FURTHER, LOST = 6.0, 20.0  # times the error at the measured poses, elsewhere: told, and refused
 BLURRED = 0.8  # of the expected error of a parameter: what is not seen leaves more
+IN_BASE = ("x", "y", "z", "yaw", "pitch", "roll", "distance")  # kinds that are measured in the base frame
+VISIBLE = 1e-5  # of the largest effect on what is measured: parameters with less do not matter
 LISTED = 8  # parameters in a sentence
 
 
@@ -139,8 +141,8 @@ def calibrate(
 
     fit = part(used)
     none = np.zeros_like(parameters.model.displacements)
-    chosen = _chosen(parameters, fit, only)
-    _check_determined(fit, chosen)
+    told, chosen = _chosen(parameters, fit, only)
+    _check_determined(fit, told)
     try:
         found, total, states = _estimated(parameters, fit, chosen, report_progress)
     except ContradictionError as error:
@@ -400,8 +402,10 @@ def _spread(fit: MeasuredRobot, only: Sequence[str], noise: float) -> tuple[list
     )
 
 
-def _chosen(parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[str]) -> tuple[GeometricParameter, ...]:
-    """The parameters that these measurements tell apart, at the drawing, of those that may be off."""
+def _chosen(
+    parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[str]
+) -> tuple[tuple[GeometricParameter, ...], tuple[GeometricParameter, ...]]:
+    """The parameters that these measurements tell apart, at the drawing; and with those that do the same as others."""
     names = [one.name for one in parameters.all]
     for pattern in only:
         if not fnmatch.filter(names, pattern):
@@ -420,10 +424,29 @@ def _chosen(parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[
         raise MeasurementError(f"{fit.measured.source}, line {', '.join(map(str, lost[:5]))}", problem, "leave it out")
     if only:
         seen = seen * [any(fnmatch.fnmatchcase(name, pattern) for pattern in only) for name in names]
-    chosen = parameters.identifiable(seen / max(float(np.abs(seen).max()), 1e-300))
-    if not chosen:
+    seen = seen / max(float(np.abs(seen).max()), 1e-300)
+    told = parameters.identifiable(seen)
+    if not told:
         raise PkmError(f"no geometric parameter of {parameters.mechanism.name} affects these measurements")
-    return chosen
+    return told, _with_masked(fit, seen, told)
+
+
+def _with_masked(
+    fit: MeasuredRobot, seen: Array, told: tuple[GeometricParameter, ...]
+) -> tuple[GeometricParameter, ...]:
+    """Add those that do to these measurements what others do, but not to the platform's pose in the base frame.
+
+    They are not seen, so that intervals of the others contain what they leave open. Where nothing was measured in the
+    base frame, such parameters only choose the frame.
+    """
+    if not np.isin(fit.kinds, IN_BASE).any():
+        return told
+    parameters, model = fit.parameters, fit.parameters.model
+    norms = np.linalg.norm(seen, axis=0) * [model.length if one.unit == "m" else 1.0 for one in parameters.all]
+    twist = np.nan_to_num(parameters.sensitivity(fit.nominal, parameters.all)[1]) / model.scale[model.size :, None]
+    twist = twist.reshape(-1, len(norms)) * (norms > VISIBLE * norms.max())
+    more = parameters.identifiable(np.vstack([seen, twist / max(float(np.abs(twist).max()), 1e-300)]))
+    return tuple(one for one in parameters.all if one in told or one in more)
 
 
 def _by_kind(robot: MeasuredRobot, displacements: Array, start: States, trusted: NDArray[np.bool_]) -> dict[str, float]:

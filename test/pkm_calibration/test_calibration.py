@@ -52,6 +52,18 @@ def test_true_values_are_within_their_intervals_and_kept_poses_within_the_noise(
     assert not any(one.refused for one in found)
 
 
+def test_intervals_contain_what_positions_alone_do_not_tell_apart() -> None:
+    """Without attitudes some anchors do to positions what others do, and these take up their errors."""
+    inside = []
+    for seed in range(2):
+        mechanism, truth, measurements = measured("cable_8", seed=seed, attitude=False)
+        found = calibrate(mechanism, measurements).estimate
+        low, high = found.interval95.T
+        true = np.array([truth.get(one, 0.0) for one in found.names])
+        inside.append(float(np.mean((low <= true) & (true <= high))))
+    assert np.mean(inside) > 0.9
+
+
 @pytest.mark.slow
 def test_a_trial_far_off_is_no_start_for_the_next() -> None:
     """Of this machine a rejected step led one pose to other configurations, from which the accepted values had none."""
