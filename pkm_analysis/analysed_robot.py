@@ -116,7 +116,8 @@ class PoseEvaluator:
         """Limited joints in the middle of their ranges: the turn within limits is then the nearest."""
         lower, upper = self.kinematics.engine.ranges.limits
         limited = np.isfinite(lower) & np.isfinite(upper) & self.kinematics.engine.ranges.turned_freely
-        return np.where(limited, 0.5 * (lower + upper), joints)
+        middle = 0.5 * (np.where(limited, lower, 0.0) + np.where(limited, upper, 0.0))
+        return np.where(limited, middle, joints)
 
     def _at_home(self) -> TwistFrame:
         engine = self.kinematics.engine

@@ -21,6 +21,7 @@ from pkm_analysis.requirements.grammar import KINDS, shown, spread
 from pkm_analysis.requirements.quantities import joint_position
 from pkm_analysis.requirements.quantity import Batch, Requirement
 from pkm_description.mechanism import Array
+from pkm_kinematics import Status
 from pkm_runtime.describable import listed
 
 INSIDE, RANGE, NOWHERE, SEAM, FIRST = range(5)  # codes; what follows depends on the robot
@@ -29,6 +30,7 @@ OVER_ALL = ("reachable", "dexterous")  # over all orientations, where no range i
 SIDES = ("at least", "at most")
 
 Codes = NDArray[np.int32]
+TURNED = 20_000  # nodes of a grid at most that are asked for other turns of joints
 
 
 class Stop(NamedTuple):
@@ -168,15 +170,17 @@ class Membership:
         one, causes = self._requirement_of(code)
         return Stop("requirement", f"{one}{causes}")
 
-    def turning(self, code: int) -> str:
-        """The joint of a code that is the end of a range of more than a turn; empty for others."""
-        if not self._first.limit <= code < self._first.requirements[0]:
-            return ""
-        tables = self.robot.kinematics.tables
-        body = (code - self._first.limit) // 2
-        name, ends = tables.names[body], tables.bodies[body]
-        turns = self.robot.kinematics.engine.names.units[name] == "rad" and ends["upper"] - ends["lower"] > 2.0 * np.pi
-        return name if turns else ""
+    def turning(self, axes: Sequence[Array], codes: Codes) -> list[str]:
+        """Joints that end the way to nodes of a grid with codes, though a turn back is within their ranges."""
+        first, kinematics = self._first, self.robot.kinematics
+        stopped = np.flatnonzero((codes >= first.limit) & (codes < first.requirements[0]))
+        if self.robot.mode is not None or not len(stopped):
+            return []
+        stopped = stopped[:: -(-len(stopped) // TURNED)]
+        places = zip(axes, np.unravel_index(stopped, codes.shape), strict=True)
+        poses, known = (self._turned or [self])[0].domain.poses(np.stack([axis[at] for axis, at in places], axis=1))
+        left_out = known & (kinematics.inverse(poses, mode=0).status == Status.CONVERGED)
+        return [kinematics.tables.names[k] for k in np.unique((codes.ravel()[stopped[left_out]] - first.limit) // 2)]
 
     def why(self, code: int, point: Array) -> str:
         """What stops the robot at a point (d,) [m, rad] with a code, and the value that breaks the condition."""

@@ -95,19 +95,9 @@ class Workspace(OverDomain):
         lines = [f"{100.0 * share:.3g} % of the border: {stop.text}" for stop, share in self.stopped_by]
         if (self.stops == SEAM).any():
             lines.append(f"no border: {self.membership.stop(SEAM).text}")
-        lines += self._turns
         lines += [self.caution] if self.caution else []
         lines += [self.membership.in_words, *([] if self.all_of_it else [self.shows])]
         return [*lines, f"border to {shown(self.tolerance, 'm', 2)}, {len(self.simplices)} facets"]
-
-    @property
-    def _turns(self) -> list[str]:
-        codes = np.unique(self.stops[(self.stops != INSIDE) & (self.stops != SEAM)])
-        names = dict.fromkeys(filter(None, (self.membership.turning(int(code)) for code in codes)))
-        if not names:
-            return []
-        where = "are counted on the straight path from home: what other paths reach is left out"
-        return [f"turns of {listed(names)} {where} (docs/methods.md)"]
 
     @cached_property
     def stopped_by(self) -> list[tuple[Stop, float]]:
@@ -224,6 +214,10 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
         caution = (
             f"the border was not refined to the tolerance everywhere: {part} is uncertain, which the error includes"
         )
+    if names := membership.turning(axes, on_grid):
+        left_out = "what other paths reach is left out, and mode 0 includes it (docs/methods.md)"
+        turns = f"turns of {listed(names)} are counted on the straight path from home: {left_out}"
+        caution = "; ".join(filter(None, (turns, caution)))
     sizes, mesh = (size / per, error / per, size_unit(domain)), (corners / scale, border.simplices, border.stops)
     return Workspace(membership, *sizes, tolerance, pitch, *mesh, sampled, caution)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from math import acos, pi, sqrt
 from pathlib import Path
@@ -143,6 +144,19 @@ def test_what_stops_the_robot_is_so() -> None:
             side = -0.125 if "left" in stop.text else 0.125
             reach = np.hypot(corner[0] - side, corner[1])
             assert min(abs(reach - 0.7), abs(reach - 0.1)) < 1e-4
+
+
+def test_a_turn_back_within_less_than_a_whole_turn_is_told() -> None:
+    limits = {"arm_lower": "-3.1", "arm_upper": "3.1"}
+    found = Analysis(load_mechanism("five_bar", limits)).workspace()
+    assert "turns of left_arm, right_arm are counted on the straight path from home" in found.caution
+    assert "mode 0 includes it" in str(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = Analysis(load_mechanism("five_bar", limits), mode=0).workspace()
+    assert not whole.caution
+    assert whole.size > 1.3 * found.size
+    assert "turns" not in analysis("delta").workspace(tolerance=1e-2).caution  # its arms cannot come round
 
 
 def test_requirements_cut_a_workspace() -> None:
