@@ -141,7 +141,7 @@ def calibrate(
 
     fit = part(used)
     none = np.zeros_like(parameters.model.displacements)
-    told, chosen = _chosen(parameters, fit, only)
+    told, chosen = _chosen(parameters, fit, only, notes)
     _check_determined(fit, told)
     try:
         found, total, states = _estimated(parameters, fit, chosen, report_progress)
@@ -403,7 +403,7 @@ def _spread(fit: MeasuredRobot, only: Sequence[str], noise: float) -> tuple[list
 
 
 def _chosen(
-    parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[str]
+    parameters: GeometricParameters, fit: MeasuredRobot, only: Sequence[str], notes: list[str]
 ) -> tuple[tuple[GeometricParameter, ...], tuple[GeometricParameter, ...]]:
     """The parameters that these measurements tell apart, at the drawing; and with those that do the same as others."""
     names = [one.name for one in parameters.all]
@@ -428,25 +428,27 @@ def _chosen(
     told = parameters.identifiable(seen)
     if not told:
         raise PkmError(f"no geometric parameter of {parameters.mechanism.name} affects these measurements")
-    return told, _with_masked(fit, seen, told)
+    return told, _with_masked(fit, seen, told, notes)
 
 
 def _with_masked(
-    fit: MeasuredRobot, seen: Array, told: tuple[GeometricParameter, ...]
+    fit: MeasuredRobot, seen: Array, told: tuple[GeometricParameter, ...], notes: list[str]
 ) -> tuple[GeometricParameter, ...]:
     """Add those that do to these measurements what others do, but not to the platform's pose in the base frame.
 
     They are not seen, so that intervals of the others contain what they leave open. Where nothing was measured in the
     base frame, such parameters only choose the frame.
     """
-    if not np.isin(fit.kinds, IN_BASE).any():
-        return told
     parameters, model = fit.parameters, fit.parameters.model
     norms = np.linalg.norm(seen, axis=0) * [model.length if one.unit == "m" else 1.0 for one in parameters.all]
     twist = np.nan_to_num(parameters.sensitivity(fit.nominal, parameters.all)[1]) / model.scale[model.size :, None]
     twist = twist.reshape(-1, len(norms)) * (norms > VISIBLE * norms.max())
     more = parameters.identifiable(np.vstack([seen, twist / max(float(np.abs(twist).max()), 1e-300)]))
-    return tuple(one for one in parameters.all if one in told or one in more)
+    if np.isin(fit.kinds, IN_BASE).any():
+        return tuple(one for one in parameters.all if one in told or one in more)
+    if held := [one.name for one in more if one not in told]:
+        notes.append(f"nothing was measured in the base frame: values are those with these as drawn: {', '.join(held)}")
+    return told
 
 
 def _by_kind(robot: MeasuredRobot, displacements: Array, start: States, trusted: NDArray[np.bool_]) -> dict[str, float]:

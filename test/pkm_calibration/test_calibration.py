@@ -127,6 +127,7 @@ def test_lengths_of_lines_alone_calibrate_a_cable_robot() -> None:
     assert before > 4.0 * NOISE
     assert after < 1.2 * NOISE
     assert found.kept[mechanism.actuated_joints[0]] < 2.0 * NOISE
+    assert "in the base frame: values are those with these as drawn" in " ".join(found.notes)
 
 
 def test_outliers_are_named_and_left_out() -> None:
