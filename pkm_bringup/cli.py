@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import re
@@ -53,6 +54,7 @@ _INTERRUPTED = 130  # exit code, as shells expect it
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand with its options, by default those of this process; the exit code, 2 for an unknown one."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_closed_streams()
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if words else 2
@@ -77,13 +79,31 @@ def _run(words: list[str]) -> int:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # which `./pkm` holds back until here
         if (status := asked_at_once(words)) is not None:
             return status
-        return int(command(words[0]).main([_as_value(word) for word in words[1:]]))
+        code = int(command(words[0]).main([_as_value(word) for word in words[1:]]))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:  # of a command that is not in the middle of a motion, or has not begun
         print(f"\npkm {words[0]}: interrupted; nothing more is done", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:  # a reader such as head has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
         return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"pkm {words[0]}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _open_closed_streams() -> None:
+    # A serial line would get the number of a closed one, and what libraries print there
+    for number, name, how in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free is this one
+            setattr(sys, name, os.fdopen(number, how, encoding="utf-8", closefd=False))
 
 
 def _as_value(word: str) -> str:

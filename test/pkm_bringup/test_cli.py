@@ -261,6 +261,24 @@ def test_a_reader_who_has_enough_is_no_failure(words: list[str]) -> None:
     assert not any(line for line in told.splitlines() if not line.startswith("pkm: planning"))  # of a slow computer
 
 
+def test_a_full_disk_is_one_line() -> None:
+    command = [sys.executable, "-m", "pkm_bringup.cli", "check", "five_bar"]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "pkm check: output: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_what_is_opened_does_not_get_the_number_of_a_closed_standard_stream(closed: int) -> None:
+    """Else what a library writes to standard output or error would go to a serial line."""
+    program = "import os; from pkm_bringup.cli import main; main(['--version'])\n"
+    program += "raise SystemExit(os.open('/dev/null', os.O_RDONLY))"
+    script = f'exec {sys.executable} -c "{program}" {closed}>&-'
+    done = subprocess.run(["sh", "-c", script], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert done.returncode > 2
+    assert not done.stderr
+
+
 def test_an_option_that_does_not_exist_is_one_line_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
         (["run", "--cycels", "3"], "did you mean --cycles?"),
