@@ -22,6 +22,7 @@ from pkm_dynamics.simulation import simulate
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import closes
+from pkm_runtime.errors import PkmError
 
 FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
@@ -218,6 +219,10 @@ def test_lean_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, eve
     d, m = Dynamics(k), len(k.actuated_names)
     for mode in sample(k, every=every)[0 if every else -1 :]:
         lean = {"lean_inverse": k.lean_inverse(mode)}
+        if name == "par2" and not closes(k.inverse(k.home, mode=mode).status):
+            with pytest.raises(PkmError, match="tears a gear"):
+                d.lean_inverse(mode)
+            continue
         if k.constant_space:
             lean |= {"lean_track": k.lean_track(mode), "inverse": d.lean_inverse(mode), "direct": d.lean_direct(mode)}
             lean |= {"step": d.lean_step(1e-4, mode)}
