@@ -51,6 +51,7 @@ _SHARES = 257  # of the way to a pose that is out of reach, of which the last th
 FASTEST = 1e6  # m/s or rad/s of a twist that is asked for, and m of a pose: beyond, numbers are nonsense
 _FARTHEST = 1e6  # robot sizes, of a pose that is asked for: beyond, numbers are nonsense
 _LONGEST = 0.05  # s, that one call moves on
+_SLICE = 0.001  # s, of a period for each slice of planning: a loop of 1 kHz does one
 _EVER = 100.0  # time constants after which the filter rests
 _WAY_IN = 81  # poses looked at on the way back in
 
@@ -221,7 +222,8 @@ class Jog:
         if self.at_rest:
             self._plan = self._next_knot = None
             return
-        self._work()
+        for _ in range(max(1, round(min(dt, _LONGEST) / _SLICE))):
+            self._work()
         self._since += min(dt, _LONGEST)
         while self._since >= self._tick and not self.at_rest:
             moves = bool(self._end.rate.any())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.loop.jogging import LINEAR
+from pkm_control.loop.jogging import LINEAR, Jog
 from pkm_control.operator_interface import Mode
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_runtime.errors import PkmError
@@ -56,6 +56,16 @@ def test_a_twist_that_is_not_renewed_ends(delta) -> None:
     assert delta.actions[-1].mode is Mode.HOLDING
     assert not delta.actions[-1].reference.twist.any()
     delta.assert_well()
+
+
+@pytest.mark.parametrize("rate", [50.0, 1000.0])
+def test_a_jog_begins_at_once_at_any_rate(delta, rate: float) -> None:
+    jog, moved = Jog(delta.follower.check), 0.0
+    jog.steer(np.array((0.02, 0.0, 0.0, 0.0, 0.0, 0.0)), 0.0)
+    while not jog.reference(0.0).twist.any():
+        moved += 1.0 / rate
+        jog.advance(1.0 / rate, moved)
+        assert moved < 0.05
 
 
 def test_speed_is_limited_and_blocked_freedoms_stay_at_rest(delta) -> None:
