@@ -85,7 +85,9 @@ def _following(joints: Sequence[Joint]) -> list[Joint]:
         while mimic is not None:
             leader = named.get(mimic.joint)
             if leader is None:
-                raise DescriptionError(label, f"unknown joint {mimic.joint!r}", "name an existing <joint>")
+                raise DescriptionError(
+                    label, f"unknown joint {mimic.joint!r}", or_near(mimic.joint, named, "name an existing <joint>")
+                )
             if leader.name in seen:
                 raise DescriptionError(label, f"{leader.name!r} itself mimics a joint", "name an independent joint")
             if joint.type.dof != 1 or leader.type.dof != 1:

@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from pkm_description.description_error import DescriptionError, refuse_near
+from pkm_description.description_error import DescriptionError, or_near, refuse_near
 from pkm_description.graph import check_ends
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import (
@@ -288,7 +288,9 @@ def _link_of_pkm(pkm: ET.Element, attribute: str, links: list[str], default: str
     if not name:
         raise DescriptionError("<pkm>", f"attribute {attribute} is missing", f'add {attribute}="..."')
     if name not in links:
-        raise DescriptionError("<pkm>", f"{attribute} {name!r} is not a link", "name an existing <link>")
+        raise DescriptionError(
+            "<pkm>", f"{attribute} {name!r} is not a link", or_near(name, links, "name an existing <link>")
+        )
     return name
 
 
@@ -307,7 +309,7 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
             commands = tuple(e.get("name", "") for e in element.findall("command_interface"))
             states = element.findall("state_interface")
             if name not in joints:
-                raise DescriptionError(label, "no such joint", "name an existing <joint>")
+                raise DescriptionError(label, "no such joint", or_near(name, joints, "name an existing <joint>"))
             initial = _initial_value(states, label)
             if initial is not None:
                 starts[name] = initial
@@ -419,6 +421,6 @@ def _read_home(pkm: ET.Element, description: Description) -> None:
         name = element.get("name", "")
         label = f'<home> <joint name="{name}">'
         if name not in named:
-            remedy = "name an existing <joint>, or one of its degrees of freedom as <joint>/x"
+            remedy = or_near(name, named, "name an existing <joint>, or one of its degrees of freedom as <joint>/x")
             raise DescriptionError(label, "no such joint with one degree of freedom", remedy)
         description.home_joints[name] = number_of(element, "position", label)

@@ -272,7 +272,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         swap('<joint name="left_motor"><command', '<joint name="left_moter"><command'),
         '<ros2_control> <joint name="left_moter">',
         "no such joint",
-        "existing <joint>",
+        "did you mean 'left_motor'? Else name an existing <joint>",
     ),
     "command on a fixed joint": (
         swap('<joint name="right_motor" type="revolute">', '<joint name="right_motor" type="fixed">'),
