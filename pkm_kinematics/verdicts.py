@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ Level = Literal["ok", "warning", "error"]
 # by its inverse: beyond ten times, they are no longer of the size that the drives' own figures say.
 WEAK = 0.1
 NEAR_SINGULAR = 1e-3  # beyond a thousand times nothing real is held; also for the margins in `Singularity`
+MANY = 14  # drives: of more, not every combination of their errors is tried
 NEARBY = 12  # poses around home that are looked at
 STRAY = 0.1  # rad, and half of it times the robot's size
 
@@ -141,14 +143,9 @@ class Hold:
         load = "1 N m on the platform" if turns else "1 N on the platform"
         if "R" in motion and not turns:
             load += f" or a moment of {length:.3g} N m"
-        strayed = (
-            f"turn the platform by {self.amplification / length:.3g} mrad"
-            if turns
-            else f"move the platform by {self.amplification:.3g} mm"
-        )
         meaning = (
             f"{load} can need {largest:.3g} {joint.effort_unit} of {name}{most} in the worst direction; "
-            f"errors of 1 m{joint.unit} in the drives can {strayed}"
+            f"{_strayed(kinematics)}"
         )
         if self.independence >= WEAK:
             return Verdict("ok", "force amplification at home", self.amplification, meaning)
@@ -162,6 +159,19 @@ class Hold:
             f"{WEAK_ADVICE.get(motion, 'other joint centres, longer lever arms')}; and use poses with a margin "
             "(Kinematics.singularity)",
         )
+
+
+def _strayed(kinematics: Kinematics) -> str:
+    at = kinematics.at(kinematics.home)
+    moves = at.subspace @ np.linalg.pinv(at.motion_jacobian)[: at.subspace.shape[1]]  # platform's, of each drive
+    n = moves.shape[1]
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=n))) if n <= MANY else np.sign(moves.T @ moves)
+    far, turned = (float(np.linalg.norm(rows @ signs.T, axis=0).max()) for rows in (moves[:3], moves[3:]))
+    words = [f"move the platform by {far:.3g} mm"] * (far > 1e-9 * turned * kinematics.characteristic_length)
+    if turned * kinematics.characteristic_length > 1e-9 * far:
+        words.append(f"turn {'it' if words else 'the platform'} by {turned:.3g} mrad")
+    units = sorted({f"1 m{kinematics.mechanism.joint_named[name].unit}" for name in kinematics.actuated_names})
+    return f"errors of up to {' and '.join(units)} in every drive can {' and '.join(words)}"
 
 
 def hold_at(kinematics: Kinematics, pose: Array) -> Hold | None:
