@@ -55,7 +55,14 @@ FURTHER, LOST = 6.0, 20.0  # times the error at the measured poses, elsewhere: t
 BLURRED = 0.8  # of the expected error of a parameter: what is not seen leaves more
 IN_BASE = ("x", "y", "z", "yaw", "pitch", "roll", "distance")  # kinds that are measured in the base frame
 VISIBLE = 1e-5  # of the largest effect on what is measured: parameters with less do not matter
+LOST_OFTEN, LOST_ROWS = 12, 0.1  # times that a row has no configuration, and share of such rows, that are left out
 LISTED = 8  # parameters in a sentence
+
+
+class _SingularRowsError(PkmError):
+    def __init__(self, rows: NDArray[np.int64]) -> None:
+        super().__init__("rows have no configuration")
+        self.rows = rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +151,14 @@ def calibrate(
     told, chosen = _chosen(parameters, fit, only, notes)
     _check_determined(fit, told)
     try:
-        found, total, states = _estimated(parameters, fit, chosen, report_progress)
+        try:
+            found, total, states = _estimated(parameters, fit, chosen, report_progress)
+        except _SingularRowsError as error:
+            lines = ", ".join(str(line) for line in measured.lines[used[error.rows]])
+            notes.append(f"left out, the corrected robot is nearly singular there: line {lines}")
+            used = np.delete(used, error.rows)
+            fit = part(used)
+            found, total, states = _estimated(parameters, fit, chosen, report_progress)
     except ContradictionError as error:
         raise _explained(error, part(np.arange(len(measured))), chosen) from error
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
@@ -246,7 +260,7 @@ def _estimated(
     if moves:
         names = names + [f"measuring frame, {one}" for one in ("x", "y", "z", "about x", "about y", "about z")]
         scales = np.append(scales, FRAME * np.repeat([EXPECTED["m"], EXPECTED["rad"]], 3))
-    walk, steps = {"start": fit.nominal}, count(1)
+    walk, steps, lost = {"start": fit.nominal}, count(1), np.zeros(len(fit.measured), dtype=np.int64)
     last: list[tuple[Array, Array, Array]] = []  # what is asked for again
 
     def displaced(values: Array) -> Array:
@@ -269,6 +283,10 @@ def _estimated(
             if np.isfinite(r).all():
                 walk["start"] = states
                 break
+            lost[np.unique(fit.groups[np.isnan(r)])] += 1
+        rows = np.flatnonzero(lost >= LOST_OFTEN)
+        if 0 < len(rows) <= LOST_ROWS * len(lost):
+            raise _SingularRowsError(rows)
         last[:] = [(values.copy(), r, J)]
         return r, J
 

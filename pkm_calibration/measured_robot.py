@@ -501,6 +501,10 @@ def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]
                 f"{problem}; their spread is {spread[1] / spread[0]:.3g} times that of the drawing",
                 f"the unit looks like {name}: write it in the first line, as in 'x [{name.removesuffix('ches')}]'",
             )
+    slides = np.asarray(robot.model.slides, dtype=bool)[robot.drives]
+    for unit, kind in (("deg", ~slides), ("mm", slides)):
+        if kind.any() and _miss_with(robot, np.where(kind, UNITS[unit], 1.0) * measured.drives) < SWAPPED * miss:
+            return problem, f"the unit of the drives looks like {unit}: write [{unit}] in the header"
     if names := _swapped_columns(robot, predicted, miss):
         return _swapped(miss, names)
     return problem, "check the robot, the frame (base) and the point (point_x, point_y, point_z)"
@@ -568,8 +572,12 @@ def _swapped_drives(robot: MeasuredRobot, below: float) -> str:
 
 
 def _miss_in_order(robot: MeasuredRobot, order: Sequence[int] | NDArray[np.int64]) -> float:
-    """`_miss` in the base's frame with the columns of the drives in another order; infinite where it cannot stand."""
-    measured = replace(robot.measured, drives=robot.measured.drives[:, list(order)])
+    return _miss_with(robot, robot.measured.drives[:, list(order)])
+
+
+def _miss_with(robot: MeasuredRobot, drives: Array) -> float:
+    """`_miss` in the base's frame with other readings (n, k) of the drives; infinite where it cannot stand."""
+    measured = replace(robot.measured, drives=drives)
     states, stands = MeasuredRobot.standing(robot.parameters, measured)
     if not stands.all():
         return float("inf")

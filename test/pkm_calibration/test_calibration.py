@@ -73,6 +73,23 @@ def test_a_trial_far_off_is_no_start_for_the_next() -> None:
     assert found.kept["position"] < 2.0 * NOISE
 
 
+def test_a_pose_at_a_fold_of_the_true_machine_is_left_out_by_line() -> None:
+    """Where one row has configurations in some trials only, no step succeeds, and there was no answer."""
+    mechanism, _, measurements = measured("planar_mixed", seed=8)
+    found = calibrate(mechanism, measurements)
+    assert "nearly singular there: line 47" in " ".join(found.notes)
+    assert not found.refused
+    assert found.kept["position"] < 2.0 * NOISE
+
+
+def test_degrees_of_drives_that_turn_round_are_named() -> None:
+    """A five-bar has configurations for any readings."""
+    mechanism, _, measurements = measured("five_bar", n=20)
+    text = as_csv(mechanism, measurements).replace("_arm [deg]", "_arm")
+    with pytest.raises(MeasurementError, match=r"unit of the drives looks like deg: write \[deg\]"):
+        calibrate(mechanism, parse_measurements(text, mechanism))
+
+
 @pytest.mark.slow
 def test_wrong_gears_are_found_where_they_may_be_wrong(tmp_path: Path) -> None:
     """A gear of 54 in place of 55, and encoders that turn as little: of a machine otherwise as drawn."""
