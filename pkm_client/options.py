@@ -190,6 +190,7 @@ length, velocity, turn_rate = (
 speed = within(_SMALLEST, _LARGEST, "a finite number greater than zero", units=("m/s",))
 positive = within(_SMALLEST, _LARGEST, "a finite number greater than zero")
 not_negative = within(0.0, _LARGEST, "a finite number, zero or greater")
+mass, distance = (within(0.0, _LARGEST, "a finite number, zero or greater", units=(unit,)) for unit in ("kg", "m"))
 share = within(0.0, 0.9, "between 0 and 0.9")
 count = within(1, 1_000_000, "an integer from 1 to 1000000", int)
 

@@ -14,6 +14,7 @@ DEGREE = math.pi / 180.0
 SCALES = {  # of an SI unit: units, and what each is of it
     "m": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "um": 1e-6},
     "rad": {"rad": 1.0, "deg": DEGREE, "mrad": 1e-3},
+    "kg": {"kg": 1.0, "g": 1e-3},
     "N": {"N": 1.0, "kN": 1e3, "mN": 1e-3},
     "N m": {"N m": 1.0, "Nm": 1.0, "kN m": 1e3, "kNm": 1e3, "mN m": 1e-3, "mNm": 1e-3},
     "m/s": {"m/s": 1.0, "mm/s": 1e-3},

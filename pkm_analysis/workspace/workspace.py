@@ -181,6 +181,10 @@ def workspace(
     check_resolution("workspace", resolution, conditions.domain.dimension)
     if tolerance is not None and not 0.0 < tolerance < np.inf:
         raise AnalysisError("workspace", f"{tolerance:g} m is not a tolerance", "give a length above zero")
+    size = conditions.robot.kinematics.engine.size
+    if tolerance is not None and tolerance >= size:
+        problem = f"a tolerance of {tolerance:g} m is as large as the robot, of {size:.2g} m"
+        raise AnalysisError("workspace", problem, f"give less, such as {tolerance:g}mm")
     return measured(conditions.over(conditions.domain.within(extent(conditions, ranges))), tolerance, resolution)
 
 

@@ -167,16 +167,16 @@ def parser() -> argparse.ArgumentParser:
     places.add_argument("--frame", choices=("base", "home"), default="base", help=text)
     for name, kind, default, unit, text in (
         ("--turn", options.number, 0.0, "DEG", "turn about z from pick to place [deg]"),
-        ("--lift", options.not_negative, None, "M", f"lift before moving across [m]; {LIFT:g} if possible"),
-        ("--rounding", options.not_negative, None, "M", "rounding of the corners [m]; default: the lift"),
+        ("--lift", options.distance, None, "M", f"lift before moving across [m]; {LIFT:g} if possible"),
+        ("--rounding", options.distance, None, "M", "rounding of the corners [m]; default: the lift"),
         ("--dwell", options.not_negative, 0.02, "S", "rest at each place [s]"),
     ):
         places.add_argument(name, type=kind, default=default, metavar=unit, help=text)
     options.add(places, "motion", help=options.MOTION)
     options.add(places, "tool_file")
     load = p.add_argument_group("load")
-    text = "mass at the platform's origin [kg]"
-    load.add_argument("--payload", type=options.not_negative, default=0.0, metavar="KG", help=text)
+    text = "mass at the platform's origin [kg], or such as 500g"
+    load.add_argument("--payload", type=options.mass, default=0.0, metavar="KG", help=text)
     text = "share of efforts and speeds reserved for the controller, 0 to 0.9"
     load.add_argument("--reserve", type=options.share, default=USUAL_RESERVE, metavar="SHARE", help=text)
     free = p.add_argument_group("search")

@@ -153,7 +153,9 @@ def test_regions_of_home_by_word(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         (["workspace", "--tolerance", "0"], "0 m is not a tolerance; give a length above zero"),
         (["workspace", "--tolerance", "-1"], "-1 m is not a tolerance"),
-        (["workspace", "--tolerance", "nan"], "nan m is not a tolerance"),
+        (["workspace", "--tolerance", "nan"], "'nan' is no number"),
+        (["workspace", "--tolerance", "5"], "a tolerance of 5 m is as large as the robot"),
+        (["workspace", "--tolerance", "1deg"], "'deg' is no unit of it; give it in m, mm"),
         (["workspace", "--resolution", "100000"], "1e+10 nodes; lower the resolution"),
         (["workspace", "--resolution", "0"], "0 nodes along a coordinate are not a grid"),
         (["map", "--resolution", "-3"], "-3 nodes along a coordinate are not a grid"),
@@ -172,6 +174,21 @@ def test_numbers_that_make_no_sense_are_refused_in_words(
 ) -> None:
     assert main(["five_bar", *words]) == 2
     assert answer in capsys.readouterr().err
+
+
+def test_payloads_and_tolerances_take_units(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for words in (["--payload", "0.5"], ["--payload", "500g"]):
+        assert main(["delta", "predict", "pick_and_place", *words, "--json"]) == 0
+        said.append(json.loads(capsys.readouterr().out))
+    assert said[0] == said[1]
+    assert said[0]["payload"] == 0.5
+    for text, answer in (("5lb", "5lb has none of its units: kg, g"), ("x", "invalid number value: 'x'")):
+        with pytest.raises(SystemExit):
+            main(["delta", "predict", "pick_and_place", "--payload", text])
+        assert answer in capsys.readouterr().err
+    assert main(["five_bar", "workspace", "--tolerance", "2mm", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tolerance"] == 0.002
 
 
 def test_a_range_of_one_coordinate_leaves_the_others_free(capsys: pytest.CaptureFixture[str]) -> None:
