@@ -128,8 +128,7 @@ def _find(
     servo = Servo(driver, zero)
     try:
         servo.hold()
-        question = f"  Where is {joint.name} now, as the description counts it, in {unit}"
-        own["offset"] = round(_number(ask, question, scale * float(used.get("offset", 0.0))) / scale, 6)
+        own["offset"] = _offset(ask, mechanism, joint, used)
         print(f"  A positive {joint.name} {sense(mechanism, joint)}.")
         there = zero + step * float(used["pulse_per_unit"])
         answer = ""
@@ -145,9 +144,8 @@ def _find(
 
 def sense(mechanism: Mechanism, joint: Joint) -> str:
     """Where the outer end of a joint's link goes, in words, when the joint's position grows at home."""
-    names = [one.name for each in mechanism.joints for one in freedoms(each)]
     moved = np.array(mechanism.home_joints)
-    moved[names.index(joint.name)] += _SMALL
+    moved[_column(mechanism, joint)] += _SMALL
     before, after = link_poses(mechanism)[joint.child], link_poses(mechanism, moved)[joint.child]
     points = [one.origin[:, 3] for one in mechanism.joints if one.parent == joint.child]
     points += [one.predecessor_frame[:, 3] for one in mechanism.loops if one.predecessor == joint.child]
@@ -161,6 +159,22 @@ def sense(mechanism: Mechanism, joint: Joint) -> str:
     up = {True: " (up)", False: " (down)"}[bool(way[most] > 0.0)] if most == 2 else ""
     sign = "+" if way[most] > 0.0 else "-"
     return f"moves the outer end of its link mostly along {sign}{'xyz'[most]} of the base{up}"
+
+
+def _column(mechanism: Mechanism, joint: Joint) -> int:
+    return [one.name for each in mechanism.joints for one in freedoms(each)].index(joint.name)
+
+
+def _offset(ask: Ask, mechanism: Mechanism, joint: Joint, used: dict[str, Any]) -> float:
+    unit, scale = ("degrees", math.degrees(1.0)) if joint.unit == "rad" else ("mm", 1e3)
+    home, zero = float(mechanism.home_joints[_column(mechanism, joint)]), float(used["pulse_zero"])
+    question = f"  Where is {joint.name} now, as the description counts it, in {unit}"
+    while True:
+        offset = round(_number(ask, question, scale * float(used.get("offset", 0.0))) / scale, 6)
+        away = float(used["pulse_per_unit"]) * abs(home - offset)
+        if zero + away <= float(used["pulse_max"]) or zero - away >= float(used["pulse_min"]):
+            return offset
+        print(f"  From there no pulse of its range leads home, to {round(scale * home, 2) + 0.0:g} {unit}")
 
 
 def _number(ask: Ask, text: str, default: float) -> float:

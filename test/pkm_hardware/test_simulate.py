@@ -182,3 +182,16 @@ def test_servo_setup_asks_until_there_is_a_finite_number(capsys: pytest.CaptureF
     answers = iter(("nan", "inf", "x", "3"))
     assert servo_setup._number(lambda text: next(answers), "n", 1.0) == 3.0
     assert capsys.readouterr().out.count("is no number") == 3
+
+
+def test_servo_setup_asks_again_for_a_place_from_which_no_pulse_leads_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = iter(["0", "", "400", "-90", "5", "", "y", *["", "", "0", "", "y"] * 5])
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    monkeypatch.setattr(servo_setup, "_SPEED", 1e6)
+    output = tmp_path / "machine.yaml"
+    assert servo_setup.main([HEXAPOD, "--simulate", "-o", str(output)]) == 0
+    offset = yaml.safe_load(output.read_text())["actuators"]["limb1_arm"]["offset"]
+    assert offset == pytest.approx(np.radians(5.0), abs=1e-6)
+    assert capsys.readouterr().out.count("From there no pulse of its range leads home, to 0 degrees") == 2
