@@ -133,7 +133,7 @@ def calibrate(
     notes: list[str] = []
     measured = _without_copies(measured, notes)
     _check_count(mechanism, measured)
-    parameters = GeometricParameters(mechanism, ideal_joints, ideal_gears)
+    parameters = GeometricParameters(mechanism, ideal_joints, ideal_gears, measured.joints)
     robot = _without_impossible(parameters, measured, notes)
     measured = robot.measured
     if not np.isfinite(measured.attitude).any():

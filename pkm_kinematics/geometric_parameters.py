@@ -16,7 +16,7 @@ together: a parallelogram's rods both longer; none that lock them by their squar
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -68,15 +68,18 @@ class GeometricParameters:
 
     With `ideal_joints` the axes of a universal joint's cross meet at right angles; else a cross has errors as any body.
     With `ideal_gears` the ratios of followers and drives, where the description has them, are as their teeth say.
+    Passive joints with a sensor, `sensed`, have a zero, as drives do.
     """
 
-    def __init__(self, mechanism: Mechanism, ideal_joints: bool = True, ideal_gears: bool = True) -> None:
+    def __init__(
+        self, mechanism: Mechanism, ideal_joints: bool = True, ideal_gears: bool = True, sensed: Collection[str] = ()
+    ) -> None:
         self.mechanism = mechanism
         self.model = GraphModel(mechanism)
         self._limb_of = {
             name: limb.name for limb in mechanism.limbs for name in (*limb.links, *limb.joints, *limb.loops)
         }
-        self._ideal, self._ideal_gears = ideal_joints, ideal_gears
+        self._ideal, self._ideal_gears, self._sensed = ideal_joints, ideal_gears, sensed
         self._last: tuple[Array, ...] = ()  # by how much displacements were corrected so that loops close
         self._rigid = _rigid_bodies(mechanism)
         self._base, self._platform = (self._rigid[name][0] for name in (mechanism.base_link, mechanism.platform_link))
@@ -242,6 +245,8 @@ class GeometricParameters:
                 found += [] if self._ideal_gears else [self._ratio(k)]
                 continue
             joint = joints.get(place.element) if place.side == ORIGIN else None
+            if joint is not None and joint.name in self._sensed and not joint.actuated:
+                found += self._zero(k, joint)
             if joint is not None and (joint.type is JointType.FIXED or self._on_cross(joint)):
                 continue
             found += self._of_place(k, joint)
@@ -268,6 +273,15 @@ class GeometricParameters:
         prefix = f"{limb}: " if limb else ""
         return GeometricParameter(f"{prefix}ratio of {self._short(name, limb)}", "ratio", "1", weights)
 
+    def _zero(self, k: int, joint: Joint) -> list[GeometricParameter]:
+        if len(freedoms(joint)) != 1:
+            return []
+        limb, turning = self._limb_of.get(joint.name, ""), joint.type is not JointType.PRISMATIC
+        weights = np.zeros((len(self.model.places), 6))
+        weights[k, 3 * turning : 3 * turning + 3] = joint.axis
+        name = f"{limb}: zero of {self._short(joint.name, limb)}" if limb else f"zero of {joint.name}"
+        return [GeometricParameter(name, "zero", "rad" if turning else "m", weights)]
+
     def _of_place(self, k: int, joint: Joint | None) -> list[GeometricParameter]:
         """The displacements of a place, along and about directions that people name."""
         model, place = self.model, self.model.places[k]
@@ -286,8 +300,8 @@ class GeometricParameters:
             weights[k, 3 * turning : 3 * turning + 3] = in_frame
             found.append(GeometricParameter(prefix + name, kind, "rad" if turning else "m", weights))
 
-        if joint is not None and driven and len(freedoms(joint)) == 1:
-            add(f"zero of {what}", "zero", joint.type is not JointType.PRISMATIC, joint.axis)
+        if joint is not None and driven:
+            found += self._zero(k, joint)
         directions, length = np.eye(3), float(np.linalg.norm(frame[:3, 3]))
         along = not fixed and length > NEAR * model.length
         if along:
