@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import signal
 import sys
 import threading
@@ -227,6 +228,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if output.exists() and str(output) != given.hardware_file:
         print(f"pkm servo-setup: {output} exists; --hardware-file {output} begins with it", file=sys.stderr)
         return 2
+    if not os.access(folder := output.absolute().parent, os.W_OK):
+        print(f"pkm servo-setup: {folder} cannot be written to; give another place with -o", file=sys.stderr)
+        return 2
     previous = {number: signal.signal(number, _interrupt) for number in ENDING}
     try:
         mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
@@ -234,7 +238,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         values = {**values, **({"port": given.serial_port} if given.serial_port else {})}
         values = set_up(mechanism, values, input, given.simulate)
         text = yaml.safe_dump(_plain(values), sort_keys=False)
-        write_whole(output, f"# docs/hardware.md explains every key.\n{text}")
+        try:
+            write_whole(output, f"# docs/hardware.md explains every key.\n{text}")
+        except OSError as error:
+            print(f"\n{text}")
+            raise PkmError(f"{output}: {error.strerror}; its text is above") from error
         file = read_machine_file(output)
         make_drives(file.kind, Kinematics(mechanism), file)
     except EOFError:

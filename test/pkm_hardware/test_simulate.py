@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -195,3 +196,21 @@ def test_servo_setup_asks_again_for_a_place_from_which_no_pulse_leads_home(
     offset = yaml.safe_load(output.read_text())["actuators"]["limb1_arm"]["offset"]
     assert offset == pytest.approx(np.radians(5.0), abs=1e-6)
     assert capsys.readouterr().out.count("From there no pulse of its range leads home, to 0 degrees") == 2
+
+
+def test_servo_setup_loses_no_answers_where_its_file_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert servo_setup.main([HEXAPOD, "--simulate", "-o", str(tmp_path / "none" / "machine.yaml")]) == 2
+    assert "none cannot be written to; give another place with -o" in capsys.readouterr().err
+    answers = iter(["", "", "3", "", "y"] * 6)
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    monkeypatch.setattr(servo_setup, "_SPEED", 1e6)
+    monkeypatch.setattr(servo_setup, "write_whole", full)
+    assert servo_setup.main([HEXAPOD, "--simulate", "-o", str(tmp_path / "machine.yaml")]) == 1
+    said = capsys.readouterr()
+    assert said.out.count("offset: 0.05236") == 6
+    assert "No space left on device; its text is above" in said.err
