@@ -33,6 +33,7 @@ from pkm_kinematics.solve.singularity import margins, per_unit_speed, scaling
 from pkm_kinematics.status import closes
 
 SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come
+STRETCHED = 0.05  # the same for type 1, whose margin is as the root of the distance: 0.02 were within tracking errors
 SAMPLING = 5e-3  # s, between two samples
 FINENESS = 0.02  # of the characteristic length: the longest way of the platform between two samples
 MOST_SAMPLES = 100_000  # of one cycle; a finer look at a long curve would take seconds
@@ -110,7 +111,7 @@ class CurveCheck:
         if not np.isfinite(at_home.type2):  # home is out of reach in this mode
             at_home = kinematics.singularity(kinematics.home, mode=0)
         of_home = np.array([at_home.type1, at_home.type2, at_home.limb_regularity], dtype=np.float64)
-        self._floors = SHARE * np.nan_to_num(of_home)
+        self._floors = np.array([STRETCHED, SHARE, SHARE]) * np.nan_to_num(of_home)
         self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
 
     # -- trajectories -----------------------------------------------------------------------------------------------

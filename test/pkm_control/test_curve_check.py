@@ -114,6 +114,22 @@ def test_a_type_2_singularity_between_two_good_poses_is_seen(of_gallery) -> None
         assert "type 2" in reason
 
 
+@pytest.mark.parametrize("name", ["planar_3rrr", "five_bar"])
+def test_no_motion_ends_where_a_tracking_error_stretches_a_limb(of_gallery, name: str) -> None:
+    """A tenth of a millimetre from there, a velocity of 2 mm/s asked a planar 3-RRR for 1000 N m, and it fell."""
+    robot = of_gallery[name]
+    k, check = robot.kinematics, CurveCheck(robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+    inside, outside = 0.0, 2.0
+    while outside - inside > 1e-6:
+        middle = 0.5 * (inside + outside)
+        reached = k.inverse(beside(k, 0.0, middle), mode=0).ok
+        inside, outside = (middle, outside) if reached else (inside, middle)
+    assert inside > 0.1
+    near, apart = check.deficits(np.array([beside(k, 0.0, inside - gap) for gap in (1e-4, 5e-3)]))
+    assert near[1] > 0.0
+    assert apart[1] == 0.0
+
+
 def test_from_outside_a_limit_the_way_in_is_open_and_the_way_out_is_not(delta_check: CurveCheck) -> None:
     k = delta_check.kinematics
     heights = np.linspace(0.2, 0.3, 201)
