@@ -97,13 +97,13 @@ class Boarding:
             half = abs(speed) * plan.half
             soonest = onward * (now.travel - at + speed * (_AHEAD + plan.middle))
             needed = max(begin + half, soonest) if not stands else onward * place
-            if max(needed, onward * place) + half > end + same:
-                raise ConveyorError(_gone(conveyor, now, at, onward * max(needed, onward * place), half))
-            if onward * place >= needed - same:
+            if needed + half > end + same:
+                raise ConveyorError(_gone(conveyor, now, at, onward * needed, half))
+            if needed - same <= onward * place <= end - half + same:
                 start = at + place - speed * plan.middle
                 return replace(plan.points, ride=Ride(conveyor.name, at + place, start, plan.instants))
             soonest += abs(now.travel - belt.travel)  # planning takes as long again
-            place = onward * (max(begin + half, soonest) + _MARGIN)
+            place = onward * max(min(max(begin + half, soonest) + _MARGIN, end - half), needed)
             belt = now
         raise ConveyorError(f"planning takes longer than the object stays: conveyor '{conveyor.name}' is too fast")
 
