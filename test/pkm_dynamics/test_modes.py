@@ -59,8 +59,9 @@ def motion_of(k: Kinematics, at: Motion, choice: dict[str, Any]) -> Array:
 
 def margins_of(k: Kinematics, at: Motion, choice: dict[str, Any]) -> Array:
     found = k.singularity(at.pose, **choice)
-    hold = min(float(found.constraint_hold), 1e9)  # infinite where limbs block nothing
-    return flat(found.type1, found.type2, found.determinant_sign, hold, found.limb_regularity)
+    hold = np.nan_to_num(float(found.constraint_hold), nan=np.nan, posinf=0.0)  # infinite where limbs block nothing
+    sign = 0.0 if found.type2 < 1e-12 else found.determinant_sign  # of rounding at a singularity
+    return flat(found.type1, found.type2, sign, hold, found.limb_regularity)
 
 
 def reactions_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
