@@ -161,9 +161,14 @@ class Hold:
         )
 
 
+def _moves(kinematics: Kinematics, pose: Array) -> Array:
+    at = kinematics.at(pose)
+    moves: Array = at.subspace @ np.linalg.pinv(at.motion_jacobian)[: at.subspace.shape[1]]
+    return moves  # (6, n_actuated): twists of the platform by rates of drives, and so efforts by loads
+
+
 def _strayed(kinematics: Kinematics) -> str:
-    at = kinematics.at(kinematics.home)
-    moves = at.subspace @ np.linalg.pinv(at.motion_jacobian)[: at.subspace.shape[1]]  # platform's, of each drive
+    moves = _moves(kinematics, kinematics.home)
     n = moves.shape[1]
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=n))) if n <= MANY else np.sign(moves.T @ moves)
     far, turned = (float(np.linalg.norm(rows @ signs.T, axis=0).max()) for rows in (moves[:3], moves[3:]))
@@ -186,7 +191,12 @@ def hold_at(kinematics: Kinematics, pose: Array) -> Hold | None:
     beside = np.linalg.qr(K[:, n:])[0]  # drives against loads at redundant joints, of which there are none
     K = K[:, :n] - beside @ (beside.T @ K[:, :n])
     smallest = float(np.linalg.svd(K, compute_uv=False)[-1])
-    efforts: Array = np.linalg.norm(np.linalg.pinv(K), axis=0)
+    moves = _moves(kinematics, pose)
+    force, moment = (
+        np.linalg.norm(moves[:3], axis=0),
+        kinematics.characteristic_length * np.linalg.norm(moves[3:], axis=0),
+    )
+    efforts = np.maximum(force, moment) if "T" in kinematics.mechanism.mobility.motion else moment
     return Hold(float(values[-1]), efforts, 1.0 / smallest if smallest > 0.0 else float(np.inf))
 
 

@@ -135,6 +135,15 @@ def test_errors_of_all_drives_add_up_as_far_as_they_can(name: str) -> None:
     assert numbers == pytest.approx([one for one in (far, turned) if one > 1e-3], rel=0.006)
 
 
+def test_a_force_or_a_moment_alone_can_need_what_is_said() -> None:
+    kinematics = Kinematics(load_mechanism("gough_stewart"))
+    efforts = np.linalg.inv(kinematics.at(kinematics.home).inverse_jacobian.T)  # by wrenches
+    force = np.linalg.norm(efforts[:, :3], axis=1).max()
+    moment = np.linalg.norm(efforts[:, 3:], axis=1).max() * kinematics.characteristic_length
+    (verdict,) = verdicts("gough_stewart", "force amplification")
+    assert f"can need {max(force, moment):.3g} N of" in verdict.meaning
+
+
 def test_independence_knows_no_units() -> None:
     """Ten times smaller, and with gears: the drives are as independent as they were."""
     kinematics = Kinematics(load_mechanism("gough_stewart"))
