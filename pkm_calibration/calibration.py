@@ -454,19 +454,19 @@ def _with_masked(
 ) -> tuple[GeometricParameter, ...]:
     """Add those that do to these measurements what others do, but not to the platform's pose in the base frame.
 
-    They are not seen, so that intervals of the others contain what they leave open. Where nothing was measured in the
-    base frame, such parameters only choose the frame.
+    They are not seen, so that intervals of the others contain what they leave open.
     """
     parameters, model = fit.parameters, fit.parameters.model
     norms = np.linalg.norm(seen, axis=0) * [model.length if one.unit == "m" else 1.0 for one in parameters.all]
     twist = np.nan_to_num(parameters.sensitivity(fit.nominal, parameters.all)[1]) / model.scale[model.size :, None]
     twist = twist.reshape(-1, len(norms)) * (norms > VISIBLE * norms.max())
     more = parameters.identifiable(np.vstack([seen, twist / max(float(np.abs(twist).max()), 1e-300)]))
-    if np.isin(fit.kinds, IN_BASE).any():
-        return tuple(one for one in parameters.all if one in told or one in more)
-    if held := [one.name for one in more if one not in told]:
-        notes.append(f"nothing was measured in the base frame: values are those with these as drawn: {', '.join(held)}")
-    return told
+    if not np.isin(fit.kinds, IN_BASE).any():
+        notes.append(
+            "nothing was measured in the base frame: the shape is known, but not where base and platform are; the "
+            "corrections are the least ones"
+        )
+    return tuple(one for one in parameters.all if one in told or one in more)
 
 
 def _by_kind(robot: MeasuredRobot, displacements: Array, start: States, trusted: NDArray[np.bool_]) -> dict[str, float]:
