@@ -12,7 +12,7 @@ from pkm_kinematics.kernels import records
 from pkm_runtime.kernels.binding import ByAddress, arrays_type
 
 Array = NDArray[np.float64]
-Records = NDArray[Any]
+Records = Any  # a structured array: of what its fields give, mypy would try every overload of NumPy, for seconds
 
 NEAREST = -1  # branch: for each limb in closed form, the one nearest to where its joints are
 SEEDED = -2  # the same, of joint positions that somebody gave: those that close the loops are the answer themselves

@@ -23,7 +23,7 @@ from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import Freedom, frame_along, freedoms
 from pkm_description.mechanism import Array, Joint, Loop, LoopType, Mechanism
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import MATRICES, SLOWEST, Data, Model, copy_records
+from pkm_kinematics.kernels.model_and_data import MATRICES, SLOWEST, Data, Model, Records, copy_records
 from pkm_kinematics.kernels.position.closures import start_rows
 from pkm_kinematics.kernels.records import BASE, JOINT_SPRING, PLATFORM
 
@@ -154,7 +154,7 @@ def columns_of(mechanism: Mechanism) -> dict[str, int]:
 
 def body_table(
     bodies: list[Body], actuated: tuple[str, ...], home: dict[str, float], column: dict[str, int]
-) -> NDArray[Any]:
+) -> Records:
     """The bodies as a record array; `home` holds positions, `column` the columns of joints by name."""
     table = np.zeros(len(bodies), dtype=records.BODY)
     index = {name: k for k, name in enumerate(actuated)}
@@ -182,7 +182,7 @@ def body_table(
     return table
 
 
-def closure_table(closures: list[Closure]) -> NDArray[Any]:
+def closure_table(closures: list[Closure]) -> Records:
     """The closures as a record array; anchors are filled when the blocks are known."""
     table = np.zeros(len(closures), dtype=records.CLOSURE)
     at = 0
@@ -197,7 +197,7 @@ def closure_table(closures: list[Closure]) -> NDArray[Any]:
     return table
 
 
-def spring_table(mechanism: Mechanism, graph: Graph, new: dict[int, int], home: dict[str, float]) -> NDArray[Any]:
+def spring_table(mechanism: Mechanism, graph: Graph, new: dict[int, int], home: dict[str, float]) -> Records:
     """The springs as records, those of joints last; `new` has places of the graph's bodies, `home` joints by name."""
     sprung = [k for k, body in enumerate(graph.bodies) if body.joint is not None and body.joint.spring_stiffness > 0.0]
     table = np.zeros(len(mechanism.springs) + len(sprung), dtype=records.SPRING)
@@ -219,16 +219,16 @@ def spring_table(mechanism: Mechanism, graph: Graph, new: dict[int, int], home: 
 class Tables:
     """The constant tables of one mechanism, in solving order."""
 
-    bodies: NDArray[Any]  # records.BODY
-    closures: NDArray[Any]  # records.CLOSURE
-    blocks: NDArray[Any]  # records.BLOCK
+    bodies: Records  # records.BODY
+    closures: Records  # records.CLOSURE
+    blocks: Records  # records.BLOCK
     gravity: Array  # (3,)
     names: tuple[str, ...]  # joint that carries each body
     closure_names: tuple[str, ...]  # loop of each closure, or the joint that it welds to the platform
     n_rows: int
     n_work: int
     limbs: tuple[tuple[int, int], ...]  # first and last + 1 block of each limb
-    springs: NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=records.SPRING))
+    springs: Records = field(default_factory=lambda: np.zeros(0, dtype=records.SPRING))
     redundant: int = 0  # number of redundant coordinates
 
     @cached_property
@@ -242,7 +242,7 @@ class Tables:
         """First block of each limb, and the one after its last (k, 2)."""
         return np.array(self.limbs, dtype=np.int64).reshape(-1, 2)
 
-    def data(self, chain: NDArray[Any] | None = None) -> Data:
+    def data(self, chain: Records | None = None) -> Data:
         """Scratch of one thread, at home; `chain` is the state of the platform's branch, if there is one."""
         data = self._fresh() if self.closures.flags.writeable else self._blank.copy()  # writeable: still being made
         return data if chain is None else data.replace(chain=chain)
@@ -275,13 +275,13 @@ class Task:
     """
 
     names: tuple[str, ...]  # joints of the branch
-    chain: NDArray[Any]
-    record: NDArray[Any]  # (1,) records.TASK, without what is not the branch's
+    chain: Records
+    record: Records  # (1,) records.TASK, without what is not the branch's
     subspace: Array
     constant: bool
 
     @cached_property
-    def state_at_home(self) -> NDArray[Any]:
+    def state_at_home(self) -> Records:
         """State of the branch (records.STATE) with its joints at home, not placed; to be copied."""
         state = np.zeros(len(self.chain), dtype=records.STATE)
         state["q"] = self.chain["home"]
@@ -341,6 +341,6 @@ def build_task(mechanism: Mechanism, home: dict[str, float]) -> Task:
     return Task(tuple(names), chain, record, subspace, constant)
 
 
-def chain_state(task: Task) -> NDArray[Any]:
+def chain_state(task: Task) -> Records:
     """Scratch state of the branch, at home."""
     return copy_records(task.state_at_home)

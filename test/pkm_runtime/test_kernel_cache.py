@@ -139,6 +139,7 @@ def test_who_waits_in_vain_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not CompileLock(str(tmp_path), "a").take()  # whatever its end, nothing is left locked
 
 
+@pytest.mark.slow
 def test_a_kernel_is_compiled_after_another_was_loaded(kept: Path) -> None:
     assert call(kept, second="1 + 0j")[:2] == (1, 1)
 
@@ -293,10 +294,12 @@ def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path, cl
     assert [*(tmp_path / "temporary").iterdir()] == [place]
 
 
+@pytest.mark.slow
 def test_a_place_that_the_user_names_is_used(tmp_path: Path, closed: dict[str, str]) -> None:
     assert call(tmp_path, **closed, NUMBA_CACHE_DIR=str(tmp_path / "named"))[2].parent == tmp_path / "named"
 
 
+@pytest.mark.slow
 def test_kernels_of_an_installation_are_read_by_those_who_cannot_write_there(kept: Path) -> None:
     home = kept / "home"
     barred = f"old = kept._can_write; kept._can_write = lambda f: not f.startswith({str(kept / '__pycache__')!r})"

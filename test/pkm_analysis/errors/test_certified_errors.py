@@ -240,7 +240,7 @@ def _planar_gaps(base: np.ndarray, pins: np.ndarray, at: np.ndarray) -> tuple[np
     return lengths, np.concatenate((along, turned[:, :, None]), axis=2)
 
 
-@pytest.mark.by_day("delta", "tripod_3prs")
+@pytest.mark.by_day("delta")
 @pytest.mark.parametrize(("name", "half"), [("delta", 1e-3), ("tripod_3prs", 2e-4), ("hexa", 1e-3)])
 def test_play_and_warmth_are_in_the_proof(name: str, half: float) -> None:
     """Joints off by their clearance in the worst direction to first order, parts and sensors too, all of it warmer."""
