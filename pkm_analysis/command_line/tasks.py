@@ -7,6 +7,7 @@ import argparse
 import importlib
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -302,7 +303,7 @@ def _predict(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) ->
     payload = Inertial(mass=given.payload) if given.payload else None
     motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, payload, given.closed)
     load = {"payload": payload} if motion.wrench is None else {"wrench": motion.wrench}  # of the file
-    found = prediction.predict(robot.dynamics, *motion[:4], **load, name=given.motion)
+    found = replace(prediction.predict(robot.dynamics, *motion[:4], **load, name=given.motion), payload=motion.payload)
     rest = _rest(given, found.duration)
     cycles = 60.0 / (found.duration + rest)
     numbers: dict[str, Any] = {**found.to_dict(), "notes": list(motion.notes), "cycles_per_minute": cycles}

@@ -151,6 +151,7 @@ class SampledMotion(NamedTuple):
     accelerations: Array  # (n, 6)
     notes: tuple[str, ...]  # what limits its speed
     wrench: Array | None  # (n, 6) N, N m: of the payloads that the file says on the platform; None: it says nothing
+    payload: float  # kg, the most on the way
 
 
 def sampled_motion(
@@ -172,9 +173,11 @@ def sampled_motion(
     trajectory = (planner.plan_closed if closed else planner.plan)(motion)
     steps = max(int(np.ceil(trajectory.duration * RATE)), 1)
     at = trajectory.sample(np.linspace(0.0, trajectory.duration, steps + 1))
-    wrench: Array | None = None
+    wrench, masses = None, [payload]
     if trajectory.events.payloads:
+        masses = [change.payload for change in trajectory.events.payloads]
         carried, state = trajectory.events.carried(at.times, None), (at.pose, at.twist, at.acceleration)
         wrench = carried.wrench(dynamics.mechanism.gravity, *state)
         wrench = np.zeros((len(at), 6)) if wrench is None else wrench
-    return SampledMotion(at.times, at.pose, at.twist, at.acceleration, tuple(trajectory.notes), wrench)
+    most = max(0.0 if one is None else one.mass for one in masses)
+    return SampledMotion(at.times, at.pose, at.twist, at.acceleration, tuple(trajectory.notes), wrench, most)

@@ -105,7 +105,9 @@ def test_a_payload_of_the_file_is_one_that_is_given(tmp_path: Path, capsys: pyte
         table = "".join(f"{t},{x},0,0{',2' if column else ''}\n" for t, x in rows)
         file.write_text(f"# frame: home\ntime [s],x [mm],y [mm],z [mm]{column}\n{table}")
         assert main(["five_bar", "predict", str(file), "--json", *more]) == 0
-        efforts.append(json.loads(capsys.readouterr().out)["drives"]["left_arm"]["peak_effort"])
+        found = json.loads(capsys.readouterr().out)
+        assert found["payload"] == 2.0
+        efforts.append(found["drives"]["left_arm"]["peak_effort"])
     assert efforts[1:] == pytest.approx(efforts[:1] * 2, rel=1e-9)
 
 
