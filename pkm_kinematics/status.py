@@ -49,11 +49,17 @@ _MEANING = {
 
 
 _CONVERGED, _JOINT_LIMIT = int(Status.CONVERGED), int(Status.JOINT_LIMIT)  # NumPy compares with numbers sooner
+_UNREACHABLE, _DIVERGED, _NOT_CONNECTED = map(int, (Status.UNREACHABLE, Status.DIVERGED, Status.NOT_CONNECTED))
 
 
 def closes(status: Any) -> Any:
     """Whether a status, or each of an array of them, comes with a configuration, its loops closed."""
     return (status == _CONVERGED) | (status == _JOINT_LIMIT)
+
+
+def stays_open(status: Any) -> Any:
+    """Whether a status, or each of an array of them, says that a loop stays open at the pose."""
+    return (status == _UNREACHABLE) | (status == _DIVERGED) | (status == _NOT_CONNECTED)
 
 
 Codes = NDArray[np.int64]

@@ -16,16 +16,15 @@ from pkm_kinematics.kernels.model_and_data import SEEDED, SOLVED, Choice, Data, 
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.kernels.position.solve_poses import keep_seeds, solve_many
 from pkm_kinematics.model.blocks import build_undivided
-from pkm_kinematics.model.tables import Tables, chain_state
+from pkm_kinematics.model.tables import chain_state
 from pkm_kinematics.solve.robot_constants import RobotConstants
-from pkm_kinematics.status import Status, closes
+from pkm_kinematics.status import Status, closes, stays_open
 from pkm_runtime.kernels.binding import WithScratch
 
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 TORN = 1e-6  # rad, and of the robot's size: a mimic joint farther than this from what its leader says is torn off it
-OPEN = (Status.UNREACHABLE, Status.DIVERGED, Status.NOT_CONNECTED)  # statuses of a pose at which a loop stays open
 
 
 class PositionSolver:
@@ -99,8 +98,7 @@ class PositionSolver:
         ):
             # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
             ajar = np.flatnonzero(
-                np.isin(solved.status, OPEN)
-                & ((solved.residual < FOLDED * self.robot.size) | (not self.robot.continues))
+                stays_open(solved.status) & ((solved.residual < FOLDED * self.robot.size) | (not self.robot.continues))
             )
             lost = [k for k in ajar if self._folded(poses[k], choice.rows([k]))]
             blunt = np.flatnonzero(closes(solved.status) & (solved.residual > EXACT * self.robot.size))
@@ -135,13 +133,16 @@ class PositionSolver:
         return bool(still_open.any()) and not (still_open & (blocks["rows"] <= blocks["count"])).any()
 
     @cached_property
-    def _undivided(self) -> Tables:
+    def _undivided(self) -> tuple[Model, WithScratch]:
         at_home = dict(zip(self.robot.joint_names, map(float, self.robot.home_joints), strict=True))
-        return build_undivided(self.robot.mechanism, at_home, *(self.robot.generic or (self.robot.home, at_home)))
+        tables = build_undivided(self.robot.mechanism, at_home, *(self.robot.generic or (self.robot.home, at_home)))
+        model = self.robot.model.replace(**tables.model.of_graph())
+        return model, self._prepared(model, lambda: tables.data(chain_state(self.robot.task)))
 
     def _undivided_joints(self, poses: Array, seeds: Array) -> Array:
         """Joint positions (n, n_joints) at poses (n, 7) near `seeds` (n, n_joints), limbs solved as a whole."""
-        found = self.by_blocks(poses, near(seeds, len(poses)), by=self._undivided)
+        (model, solve), found = self._undivided, self._unsolved(len(poses), False, False)
+        solve(model, near(seeds, len(poses)), np.ascontiguousarray(poses), NO_RATES, NO_RATES, found)
         return np.where(closes(found.status)[:, None], found.q, seeds)
 
     def by_blocks(
@@ -150,18 +151,13 @@ class PositionSolver:
         choice: Choice,
         twists: Array = NO_RATES,
         accelerations: Array = NO_RATES,
-        by: Tables | None = None,
         jacobian: bool = False,
     ) -> Solved:
-        """`solve`, block after block; `by` other tables of the same robot."""
+        """`solve`, block after block."""
         n = len(poses)
         poses = np.ascontiguousarray(poses)
         moving = twists is not NO_RATES
         solved = self._unsolved(n, moving, jacobian)
-        if by is not None:
-            model, data = self.robot.model.replace(**by.model.of_graph()), by.data(chain_state(self.robot.task))
-            solve_many(model, data, choice, poses, twists, accelerations, solved)
-            return solved
 
         def part(at: slice) -> None:
             rates = (twists[at], accelerations[at]) if moving else (NO_RATES, NO_RATES)
@@ -175,10 +171,11 @@ class PositionSolver:
 
     @cached_property
     def _solve_many(self) -> WithScratch:
+        return self._prepared(self.robot.model, self.robot.data)
+
+    def _prepared(self, model: Model, data: Callable[[], Data]) -> WithScratch:
         poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True, True)
-        return WithScratch(
-            solve_many, self.robot.data, self.robot.model, self.robot.any_choice, poses, rates, rates, solved
-        )
+        return WithScratch(solve_many, data, model, self.robot.any_choice, poses, rates, rates, solved)
 
     def _unsolved(self, n: int, moving: bool, jacobian: bool) -> Solved:
         """Empty arrays for n solutions, for their rates if `moving`, and for their Jacobians."""

@@ -16,9 +16,10 @@ from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.solve.inputs import Inputs
-from pkm_kinematics.solve.position_solver import OPEN, PositionSolver
+from pkm_kinematics.solve.position_solver import PositionSolver
 from pkm_kinematics.solve.robot_constants import RobotConstants
 from pkm_kinematics.solve.singularity import scaling
+from pkm_kinematics.status import stays_open
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import Prepared
 
@@ -71,7 +72,9 @@ class PossibleTwists:
             return poses
         if solved is None:
             solved = self.positions.by_blocks(poses, choice)
-        near = np.flatnonzero(np.isin(solved.status, OPEN) & (solved.residual < ROUNDED * self.robot.size))
+        if not np.count_nonzero(solved.status):  # all CONVERGED: most calls
+            return poses
+        near = np.flatnonzero(stays_open(solved.status) & (solved.residual < ROUNDED * self.robot.size))
         if not len(near):
             return poses
         moved = poses.copy()
