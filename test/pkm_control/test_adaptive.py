@@ -102,7 +102,7 @@ def test_all_base_parameters_can_be_learned_at_once(kinematics, limits) -> None:
     dynamics = Dynamics(kinematics)
     law = Adaptive(dynamics, limits, 60.0, adapt="all", adaptation_time=0.05)
     assert len(law.adapt) == 52
-    errors = run(kinematics, dynamics, limits, law, 5 * PERIOD)
+    errors = run(kinematics, dynamics, limits, law, 9 * PERIOD)
     n = round(PERIOD / DT)
     assert rms(errors[-n:]) < 0.3 * rms(errors[n // 2 : n])
     assert all(value >= 0.0 for name, value in law.adapted.items() if name.endswith((".m", ".viscous", ".coulomb")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ten cycles of a robot's default motion with half the platform's mass more on it than the controller knows of."""
+"""Fifteen cycles of a robot's default motion with half the platform's mass more on it than the controller knows of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
-CYCLES = 10
+CYCLES = 15
 
 
 def last_cycle(mechanism: Mechanism, law: str) -> tuple[float, float, Controller]:
