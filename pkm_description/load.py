@@ -114,10 +114,13 @@ def xacro_arguments(text: str) -> dict[str, str]:
         pairs = [pair.partition(":=") for pair in shlex.split(text)]
     except ValueError as error:
         raise DescriptionError("xacro_args", f"'{text}' has an unclosed quotation mark", "close it") from error
+    found: dict[str, str] = {}
     for name, sign, value in pairs:
         if not (name and sign):
             raise DescriptionError("xacro_args", f"'{name}{sign}{value}' is not an argument", "write name:=value")
-    return {name: value for name, _, value in pairs}
+        if found.setdefault(name, value) != value:
+            raise DescriptionError("xacro_args", f"{name} is given as {found[name]} and as {value}", "leave one out")
+    return found
 
 
 def find_robot(source: str | os.PathLike[str]) -> Path:

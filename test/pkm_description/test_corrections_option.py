@@ -55,6 +55,9 @@ def test_what_is_wrong_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -
         load_mechanism("five_bar", {"corrections": str(file.with_name("missing.yaml"))})
     with pytest.raises(DescriptionError, match="unclosed quotation mark"):
         xacro_arguments("name:='value")
+    with pytest.raises(DescriptionError, match="length is given as 1 and as 2"):
+        xacro_arguments("length:=1 length:=2")
+    assert xacro_arguments("length:=1 length:=1") == {"length": "1"}
 
 
 def test_a_corrected_robot_is_checked_as_any_other(file: Path) -> None:
