@@ -122,9 +122,12 @@ def test_every_public_name_is_in_the_reference(built: tuple[Path, str]) -> None:
 
 @pytest.mark.slow
 def test_docstrings_become_sections(built: tuple[Path, str]) -> None:
-    text = (built[0] / "api" / "pkm_kinematics.html").read_text(encoding="utf-8")
-    found = text[text.index('id="pkm_kinematics.kinematics.Kinematics.inverse"') :][:20000]
-    assert all(f"{word}<span" in found for word in ("Parameters", "Returns", "Raises"))
+    for page, name, word in (
+        ("pkm_kinematics", "pkm_kinematics.kinematics.Kinematics.inverse", "Parameters"),
+        ("pkm_client", "pkm_client.robot.Robot.connect", "Raises"),
+    ):
+        text = (built[0] / "api" / f"{page}.html").read_text(encoding="utf-8")
+        assert f"{word}<span" in text[text.index(f'id="{name}"') :][:20000]
 
 
 @pytest.mark.slow
