@@ -452,10 +452,8 @@ def _chosen(
 def _with_masked(
     fit: MeasuredRobot, seen: Array, told: tuple[GeometricParameter, ...], notes: list[str]
 ) -> tuple[GeometricParameter, ...]:
-    """Add those that do to these measurements what others do, but not to the platform's pose in the base frame.
-
-    They are not seen, so that intervals of the others contain what they leave open.
-    """
+    """Add, as not seen, what does to these measurements what others do, but not to the platform's pose."""
+    # Intervals of the others then contain what these leave open.
     parameters, model = fit.parameters, fit.parameters.model
     norms = np.linalg.norm(seen, axis=0) * [model.length if one.unit == "m" else 1.0 for one in parameters.all]
     twist = np.nan_to_num(parameters.sensitivity(fit.nominal, parameters.all)[1]) / model.scale[model.size :, None]
