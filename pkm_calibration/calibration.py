@@ -148,17 +148,10 @@ def calibrate(
 
     fit = part(used)
     none = np.zeros_like(parameters.model.displacements)
-    told, chosen = _chosen(parameters, fit, only, notes)
-    _check_determined(fit, told)
+    separable, chosen = _chosen(parameters, fit, only, notes)
+    _check_determined(fit, separable)
     try:
-        try:
-            found, total, states = _estimated(parameters, fit, chosen, report_progress)
-        except _SingularRowsError as error:
-            lines = ", ".join(str(line) for line in measured.lines[used[error.rows]])
-            notes.append(f"left out, the corrected robot is nearly singular there: line {lines}")
-            used = np.delete(used, error.rows)
-            fit = part(used)
-            found, total, states = _estimated(parameters, fit, chosen, report_progress)
+        used, fit, (found, total, states) = _estimated_where_regular(part, fit, used, chosen, notes, report_progress)
     except ContradictionError as error:
         raise _explained(error, part(np.arange(len(measured))), chosen) from error
     trusted = ~np.isin(measured.lines[used][fit.rows], found.outliers)
@@ -178,6 +171,25 @@ def calibrate(
         mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), tuple(refused),
         tuple(hidden), arrows,
     )  # fmt: skip
+
+
+def _estimated_where_regular(
+    part: Callable[[NDArray[np.int64]], MeasuredRobot],
+    fit: MeasuredRobot,
+    used: NDArray[np.int64],
+    chosen: tuple[GeometricParameter, ...],
+    notes: list[str],
+    report_progress: Callable[[str], object],
+) -> tuple[NDArray[np.int64], MeasuredRobot, tuple[Estimate, Array, States]]:
+    # `_estimated` by the rows `used`, or by those of them at which the corrected robot is not nearly singular.
+    try:
+        return used, fit, _estimated(fit.parameters, fit, chosen, report_progress)
+    except _SingularRowsError as error:
+        lines = ", ".join(str(line) for line in fit.measured.lines[error.rows])
+        notes.append(f"left out, the corrected robot is nearly singular there: line {lines}")
+        used = np.delete(used, error.rows)
+    fit = part(used)
+    return used, fit, _estimated(fit.parameters, fit, chosen, report_progress)
 
 
 def _explained(
@@ -443,14 +455,14 @@ def _chosen(
     if only:
         seen = seen * [any(fnmatch.fnmatchcase(name, pattern) for pattern in only) for name in names]
     seen = seen / max(float(np.abs(seen).max()), 1e-300)
-    told = parameters.identifiable(seen)
-    if not told:
+    separable = parameters.identifiable(seen)
+    if not separable:
         raise PkmError(f"no geometric parameter of {parameters.mechanism.name} affects these measurements")
-    return told, _with_masked(fit, seen, told, notes)
+    return separable, _with_masked(fit, seen, separable, notes)
 
 
 def _with_masked(
-    fit: MeasuredRobot, seen: Array, told: tuple[GeometricParameter, ...], notes: list[str]
+    fit: MeasuredRobot, seen: Array, separable: tuple[GeometricParameter, ...], notes: list[str]
 ) -> tuple[GeometricParameter, ...]:
     """Add, as not seen, what does to these measurements what others do, but not to the platform's pose."""
     # Intervals of the others then contain what these leave open.
@@ -464,7 +476,7 @@ def _with_masked(
             "nothing was measured in the base frame: the shape is known, but not where base and platform are; the "
             "corrections are the least ones"
         )
-    return tuple(one for one in parameters.all if one in told or one in more)
+    return tuple(one for one in parameters.all if one in separable or one in more)
 
 
 def _by_kind(robot: MeasuredRobot, displacements: Array, start: States, trusted: NDArray[np.bool_]) -> dict[str, float]:
