@@ -43,7 +43,6 @@ class Task(Describable):
 
     def __init__(self, work: Callable[[Task], Result], waiting: Callable[[], AbstractContextManager[None]]) -> None:
         self.cancelled = False
-        self.superseded = False  # another motion of this client took over
         self.progress_of: Callable[[], float] = lambda: 0.0
         self.cancel_motion: Callable[[], None] = lambda: None
         self._work = work

@@ -84,7 +84,6 @@ class Robot:
         self._listeners = Listeners()
         backend.on_output = self._listeners.put
         self.asked: float | None = None  # s, monotonic clock: when all it is told was asked for; None: when it is told
-        self._motion: Task | None = None  # that was begun last
         self._turn = threading.Lock()  # of the motion that is being begun
         self._mode = 0  # the working mode in which the robot was seen last
         self._planners: dict[int, MotionPlanner] = {}  # by working mode
@@ -519,7 +518,6 @@ class Robot:
             else:
                 first = self._begin(MotionPoints.of(*plan[0]), asked) if plan else None
                 task = Task(partial(self._run, plan=plan, first=first, asked=asked), self._backend.waiting)
-            self._motion = task
         if block:
             task.result()
         return task
@@ -556,8 +554,6 @@ class Robot:
         if task.cancelled:
             goal.cancel()
         result = goal.wait()
-        if task.superseded and result.outcome is Outcome.PREEMPTED:
-            raise MotionEndedError(Result(Outcome.PREEMPTED, "another motion took over"))
         if result.outcome is not Outcome.SUCCESSFUL:
             raise MotionEndedError(result)
         return replace(
@@ -568,9 +564,7 @@ class Robot:
 
     def _take_over(self) -> tuple[RobotState, float]:
         """Bring the running motion to rest; return the state there, and when that was asked for [s, monotonic]."""
-        if self._motion is not None:
-            self._motion.superseded = True
-        _require(self._backend.operator.stop())
+        _require(self._backend.operator.take_over())
         asked = time.monotonic()
         self._until_rest()
         return self.state, asked

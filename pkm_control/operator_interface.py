@@ -98,6 +98,10 @@ class OperatorRequests(Protocol):
         """Decelerate any motion on its path, drop those that wait, and hold."""
         return self.request("stop")
 
+    def take_over(self) -> Answer:
+        """As `stop`; what moved is told that another motion took over."""
+        return self.request("take_over")
+
     def recover(self) -> Answer:
         """Find a lost platform again where it was last followed, or bring one that is outside back inside."""
         return self.request("recover")

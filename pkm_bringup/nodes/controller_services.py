@@ -47,14 +47,14 @@ def _filled(response: Any, answer: Answer) -> Any:
 
 
 class OperatorServices:
-    """Services `pause`, `resume`, `stop`, `set_speed_override`, `recover`, `change_working_mode`; topics of jogs."""
+    """Services of an operator, by `docs/running_reference.md`; topics of jogs."""
 
     def __init__(self, node: Node, controls: Controls, operator: Operator) -> None:
         self._controls = controls
         self._operator = operator
         self._logger = node.get_logger()
         self._node = node
-        prompt = {topics.PAUSE: operator.pause, topics.STOP: operator.stop}
+        prompt = {topics.PAUSE: operator.pause, topics.STOP: operator.stop, topics.TAKE_OVER: operator.take_over}
         self._prompt = RequestThread(node, {name: self._trigger(act) for name, act in prompt.items()})
         node.create_service(Trigger, topics.RESUME, self._trigger(operator.resume))
         node.create_service(Trigger, topics.RECOVER, self._recover)

@@ -170,7 +170,7 @@ class GoalQueue:
 
     @staticmethod
     def _bring_to_rest(loop: RunningLoop) -> None:
-        loop.ask(requests.stop, "another motion took over")
+        loop.ask(requests.take_over)
         until = time.monotonic() + _REST
         while loop.situation.moving:
             if time.monotonic() > until:

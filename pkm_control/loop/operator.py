@@ -45,7 +45,7 @@ class Operator(OperatorRequests):
 
     def request(self, word: str) -> Answer:
         """Ask for what the function of `requests` of this name does."""
-        if word in ("stop", "emergency_stop"):
+        if word in ("stop", "take_over", "emergency_stop"):
             self._withdraw()
         words = self._stopped() if word == "stop" else _DONE.get(word, "")
         answer = self._ask(getattr(requests, word))

@@ -59,6 +59,13 @@ def stop(loop: ControlLoop, reason: str = "the operator stopped it") -> str:
     return ""
 
 
+def take_over(loop: ControlLoop) -> str:
+    """As `stop`, for another motion that begins there; refused while the working mode is changed."""
+    if loop.follower.change is not None:
+        return HALTED if loop.follower.paused else CHANGING
+    return stop(loop, "another motion took over")
+
+
 def stops(loop: ControlLoop) -> int:
     """How often the loop was stopped, or its drives disabled, until now."""
     return loop.stops

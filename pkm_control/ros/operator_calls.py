@@ -17,7 +17,8 @@ PATIENCE = 10.0  # s, for an answer
 LONG_PATIENCE = 300.0  # s, where a motion is planned or a way is looked for
 _WITH_DRIVES = 60.0  # s, while contact with them is made
 _SERVICES = {
-    **{"pause": topics.PAUSE, "resume": topics.RESUME, "stop": topics.STOP, "recover": topics.RECOVER},
+    **{"pause": topics.PAUSE, "resume": topics.RESUME, "stop": topics.STOP, "take_over": topics.TAKE_OVER},
+    "recover": topics.RECOVER,
     **{"enable": topics.ENABLE, "disable": topics.DISABLE, "reset": topics.RESET, "emergency_stop": topics.STOP_DRIVES},
 }
 POWER = (topics.STOP_DRIVES, topics.ENABLE, topics.DISABLE, topics.RESET)  # of a machine that has them

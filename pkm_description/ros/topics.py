@@ -54,6 +54,7 @@ RESET = "hardware/reset"  # std_srvs/Trigger: out of a fault; the drives stay of
 PAUSE = "pause"  # std_srvs/Trigger: halt a motion on its path
 RESUME = "resume"  # std_srvs/Trigger: go on with it
 STOP = "stop"  # std_srvs/Trigger: end whatever moves, by a smooth deceleration, and hold
+TAKE_OVER = "take_over"  # std_srvs/Trigger: the same, before another motion; what moved is told so
 RECOVER = "recover"  # std_srvs/Trigger: out of a stop, or back inside the limits, as far as that is possible
 SET_SPEED_OVERRIDE = "set_speed_override"  # pkm_interfaces/SetSpeedOverride: a fraction of the plan
 CHANGE_WORKING_MODE = "change_working_mode"  # pkm_interfaces/ChangeWorkingMode: other configuration of the limbs

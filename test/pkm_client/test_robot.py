@@ -445,6 +445,10 @@ def test_two_clients_of_one_robot(namespace: str) -> None:
         with pytest.raises(MotionEndedError, match="the operator stopped it"):
             task.result(30.0)
         np.testing.assert_allclose(one.state.reference, other.state.reference, atol=1e-12)
+        task = begun(one)
+        other.move_to([0.0, 0.03, HOME])
+        with pytest.raises(MotionEndedError, match="PREEMPTED: another motion took over"):
+            task.result(30.0)
         other.close()
         with pytest.raises(NoRobotError, match="the client was closed"):
             other.stop()

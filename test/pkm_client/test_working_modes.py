@@ -51,6 +51,18 @@ def test_it_is_halted_on_the_way_and_goes_back(robot: Robot) -> None:
     assert robot.working_mode == "++"
 
 
+def test_a_motion_that_is_refused_meanwhile_leaves_the_change_alone(robot: Robot) -> None:
+    robot.change_working_mode("-+", block=False)
+    robot.wait(1.0)
+    with pytest.raises(RefusedError, match="the robot is changing its working mode"):
+        robot.move_to(robot.kinematics.home)
+    assert robot.state.moving
+    while robot.state.moving:
+        robot.wait(0.1)
+    assert robot.working_mode == "-+"
+    robot.change_working_mode("++")
+
+
 @pytest.mark.parametrize(
     ("label", "said"), [("--", "type 2"), ("+", "there is no working mode"), ("up", "there is no")]
 )
