@@ -279,6 +279,10 @@ def _assembled(
     def three(names: Sequence[str], default: float = math.nan) -> Array:
         return np.column_stack([values.get(name, np.full(n, default)) for name in names])
 
+    distance = values.get("distance", none)
+    if len(wrong := np.flatnonzero(distance < 0.0)):
+        problem = f"a distance of {distance[wrong[0]]:g} m is negative"
+        raise MeasurementError(f"{source}, line {lines[wrong[0]]}", problem, "correct it, or leave it empty")
     missing = [name for name in mechanism.actuated_joints if name not in values]
     if missing:
         remedy = "add a column with the position of each drive"
@@ -301,7 +305,7 @@ def _assembled(
             problem = f"a cell of {name}x, y, z is empty"
             raise MeasurementError(f"{source}, line {line}", problem, "give all three, or none for the origin")
     found = Measurements(
-        drives, joints, three(POSITION), _attitudes(values, n, lines, source), values.get("distance", none),
+        drives, joints, three(POSITION), _attitudes(values, n, lines, source), distance,
         origin, point, sigma, bool(given), source, lines, of_z,
     )  # fmt: skip
     if found.count == 0 and len(mechanism.actuated_joints) <= mechanism.mobility.platform:
@@ -390,14 +394,11 @@ def _refuse_other_units(mechanism: Mechanism, given: Mapping[str, float]) -> Non
 
 
 def _lines(file: Path) -> list[str]:
-    try:
-        if not file.exists():
-            return []
-        if file.stat().st_size > LARGEST:
-            raise MeasurementError(str(file), f"is larger than {LARGEST // 10**6} MB", "start another file")
-        return file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise MeasurementError(str(file), f"cannot be read ({error})", "give the path of a CSV file") from error
+    if not file.exists():
+        return []
+    if not file.is_file():  # a pipe never ends
+        raise MeasurementError(str(file), "is no ordinary file", "give the path of a CSV file")
+    return text_of(file).splitlines()
 
 
 def _delimiter(heads: str) -> str:

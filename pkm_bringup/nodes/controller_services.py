@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
@@ -136,7 +137,8 @@ class MeasurementService:
     ) -> None:
         self._controls, self._file, self._beside = controls, file, beside
         self._turn = threading.Lock()  # of the file
-        node.create_service(RecordMeasurement, topics.RECORD_MEASUREMENT, self._asked)
+        apart = ReentrantCallbackGroup()  # while it waits for a disk, the node serves others
+        node.create_service(RecordMeasurement, topics.RECORD_MEASUREMENT, self._asked, callback_group=apart)
 
     async def _asked(
         self, request: RecordMeasurement.Request, response: RecordMeasurement.Response

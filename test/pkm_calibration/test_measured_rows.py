@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +158,7 @@ def test_degrees_that_are_called_radians_are_named() -> None:
         (["x"], [math.inf], "is no number"),
         ([], [], "only drive readings"),
         (["yaw"], [0.1], "without pitch, roll"),
+        (["distance"], [-0.5], "a distance of -0.5 m is negative"),
     ],
 )
 def test_what_is_no_measurement_leaves_the_file_alone(
@@ -167,3 +170,19 @@ def test_what_is_no_measurement_leaves_the_file_alone(
     with pytest.raises(MeasurementError, match=reason):
         append_measurement(file, delta, READ, names, values)
     assert file.read_text() == before
+
+
+def test_a_pipe_is_no_file_of_measurements(tmp_path: Path) -> None:
+    pipe, said = tmp_path / "m.csv", list[str]()
+    os.mkfifo(pipe)
+
+    def append() -> None:
+        try:
+            append_measurement(pipe, load_mechanism("delta"), READ, ["z"], [-0.8])
+        except MeasurementError as error:
+            said.append(str(error))
+
+    one = threading.Thread(target=append, daemon=True)  # which would wait for a writer
+    one.start()
+    one.join(20.0)
+    assert said == [f"{pipe}: is no ordinary file; give the path of a CSV file"]
