@@ -119,8 +119,12 @@ class DeviceReadings:
     def _accept(self, reading: Reading, scale: Scale, now: float, began: float) -> bool:
         before, last, _ = self.last
         positions = scale.to_joints(reading.positions)
-        if positions.shape != last.shape or not np.isfinite(positions).all():
+        if positions.shape != last.shape:
             raise DeviceError(f"positions that cannot be: {reading.positions}")
+        rates = np.zeros_like(positions) if reading.velocities is None else reading.velocities
+        for name, position, rate in zip(self._limits.names, reading.positions, rates, strict=True):
+            if not (math.isfinite(position) and math.isfinite(rate)):
+                raise DeviceError(f"{name} reads position {position:g}, velocity {rate:g}: look at its encoder")
         age = max(began - reading.time, 0.0) if self._real else 0.0
         taken = max(now - age, before)
         judged = positions

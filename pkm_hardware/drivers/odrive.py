@@ -240,12 +240,18 @@ class ODriveDriver(Driver):
         for board in self.boards:
             board.line.write(with_checksum("sc"))
         self._settle()
-        until = time.monotonic() + _GREETING
+        began = time.monotonic()
         while not np.isfinite(self._positions).all():
             self._look()
-            if time.monotonic() > until:
-                missing = next(b for b in self.boards if any(math.isnan(self._positions[i]) for i, _ in b.axes))
-                raise DeviceError(f"no answer from the ODrive on {missing.line.port}: is the baud rate right?")
+            if time.monotonic() > began + _GREETING:
+                raise DeviceError(self._without_place(began))
+
+    def _without_place(self, began: float) -> str:
+        rows = [(board, actuator, axis) for board in self.boards for actuator, axis in board.axes]
+        board, actuator, axis = next(row for row in rows if not math.isfinite(self._positions[row[1]]))
+        if self._times[actuator] < began:
+            return f"no answer from the ODrive on {board.line.port}: is the baud rate right?"
+        return f"{board.line.port}: axis{axis} reads {self._positions[actuator]:g} turns: look at its encoder"
 
     def close(self) -> None:
         """Close the lines."""
@@ -522,7 +528,7 @@ def _number_in(board: Board, name: str, answer: str | None) -> float:
 def _is_place(answer: str) -> bool:
     words = answer.split()
     try:
-        return len(words) == 2 and all(math.isfinite(float(word)) for word in words)
+        return len([float(word) for word in words]) == 2  # nan where the encoder tells nothing
     except ValueError:
         return False
 

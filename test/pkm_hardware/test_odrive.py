@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -215,12 +215,29 @@ def _broken(board: SimulatedODrive) -> None:
     board.axes[1].errors = 512
 
 
+def _reads(board: SimulatedODrive, place: str) -> None:
+    def obey(words: list[str], before: Callable[[list[str]], str] = board._obey) -> str:
+        return place if words[:2] == ["f", "1"] else before(words)
+
+    board._obey = obey  # type: ignore[method-assign]
+
+
+def _lost(board: SimulatedODrive) -> None:
+    _reads(board, "nan 0.000000")
+
+
+def _lost_rate(board: SimulatedODrive) -> None:
+    _reads(board, "0.000000 nan")
+
+
 TROUBLES = {
     "silent": (_silent, "has not answered"),
     "late": (_late, "has not answered"),
     "garbage": (_rubbish, "made no sense"),
     "unplugged": (_unplugged, "unplugged"),
     "error": (_broken, "axis1.active_errors is 512 (DC_BUS_UNDER_VOLTAGE)"),
+    "encoder": (_lost, "right_slider reads position nan, velocity 0: look at its encoder"),
+    "rate": (_lost_rate, "right_slider reads position 0, velocity nan: look at its encoder"),
 }
 
 
@@ -237,8 +254,14 @@ def test_trouble_is_a_fault_with_a_reason(
     assert run_until(machine, lambda: bool(machine.fault), 3.0, 0.01) < 2.0
     assert machine.lifecycle is Lifecycle.FAULT
     assert words in machine.fault
+    if trouble in ("encoder", "rate"):  # it says that it is idle
+        assert machine.fault == words
+        machine.reset_off()
+        again = "axis1 reads nan turns: look at its encoder" if trouble == "encoder" else words
+        assert machine.fault.endswith(again)
     machine.step(0.01)
     assert np.isfinite(machine.read().positions).all()
+    assert np.isfinite(machine.read().velocities).all()
 
 
 def test_single_garbled_answers_are_asked_for_anew(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
