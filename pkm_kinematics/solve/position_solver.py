@@ -23,6 +23,7 @@ from pkm_runtime.kernels.binding import WithScratch
 
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
+AS_AT_HOME = 10.0  # times what is left open at home by errors in more equations than joints: closes no better anywhere
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 TORN = 1e-6  # rad, and of the robot's size: a mimic joint farther than this from what its leader says is torn off it
 
@@ -93,15 +94,13 @@ class PositionSolver:
 
     def _solve(self, poses: Array, choice: Choice, twists: Array, accelerations: Array, jacobian: bool) -> Solved:
         solved = self.by_blocks(poses, choice, twists, accelerations, jacobian=jacobian)
-        if self.robot.divided and (
-            np.count_nonzero(solved.status) or (solved.residual > EXACT * self.robot.size).any()
-        ):
+        if self.robot.divided and (np.count_nonzero(solved.status) or (solved.residual > self._exact).any()):
             # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
             ajar = np.flatnonzero(
                 stays_open(solved.status) & ((solved.residual < FOLDED * self.robot.size) | (not self.robot.continues))
             )
             lost = [k for k in ajar if self._folded(poses[k], choice.rows([k]))]
-            blunt = np.flatnonzero(closes(solved.status) & (solved.residual > EXACT * self.robot.size))
+            blunt = np.flatnonzero(closes(solved.status) & (solved.residual > self._exact))
             if lost or len(blunt):
                 starts = np.vstack([choice.seeds_for(lost), solved.q[blunt]])
                 lost += list(blunt)
@@ -112,6 +111,12 @@ class PositionSolver:
                 for rows, better in zip(solved, again, strict=True):
                     rows[np.array(lost)[found]] = better[found]
         return solved
+
+    @cached_property
+    def _exact(self) -> float:
+        home = self._undivided_joints(self.robot.home_row, self.robot.home_joints[None])
+        left = self.by_blocks(self.robot.home_row, near(home, 1)).residual[0]
+        return max(EXACT * self.robot.size, AS_AT_HOME * float(left))
 
     def _keep_ratios(self, solved: Solved) -> None:
         """Drop configurations that tear a gear: loops imply its ratio near home, not in every working mode."""

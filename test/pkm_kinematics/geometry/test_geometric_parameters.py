@@ -426,3 +426,21 @@ def test_what_is_wrong_with_corrections_is_said(text: str, problem: str, tmp_pat
 def test_an_unknown_parameter_is_refused_with_one_like_it(delta: Mechanism) -> None:
     with pytest.raises(PkmError, match="did you mean 'limb1: zero of arm'"):
         GeometricParameters(delta).displacements({"limb1: zero of arms": 0.1})
+
+
+def test_limbs_that_errors_leave_open_are_not_solved_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Quattro closes by 1e-12 m only, having more equations than joints, in whichever order they are solved."""
+    mechanism = load_mechanism("quattro")
+    parameters = GeometricParameters(mechanism)
+    random = np.random.default_rng(0)
+    values = {one.name: 1e-4 * random.standard_normal() for one in parameters.all}
+    robot = Kinematics(corrected(mechanism, moves(parameters, parameters.closing(parameters.displacements(values)))))
+    home = robot.inverse(robot.home).actuated
+    poses = robot.forward(home + random.uniform(-0.1, 0.1, (50, len(home)))).pose
+    robot.inverse(poses)
+    again = []
+    whole = robot.engine.positions._undivided_joints
+    monkeypatch.setattr(robot.engine.positions, "_undivided_joints", lambda *of: again.append(of) or whole(*of))
+    found = robot.inverse(poses)
+    assert (found.status == Status.CONVERGED).all()
+    assert not again
