@@ -26,6 +26,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import Status
 from pkm_runtime.describable import vector
+from pkm_runtime.errors import ConfigurationError
 from pkm_runtime.whole_files import write_whole
 
 LOWEST = 4  # that are shown
@@ -184,7 +185,14 @@ def write_table(
     values |= {name: [part[k].tolist() for part in written] for k, name in enumerate(("sag", "compliance"))}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(values) + "\n")
-    table = importlib.import_module(READER).read_compliance(str(path), robot.kinematics)
+    try:
+        table = importlib.import_module(READER).read_compliance(str(path), robot.kinematics)
+    except ConfigurationError as error:  # beside a singularity
+        path.unlink()
+        gives = [float(np.linalg.norm((one.sag + one.deflection)[:3])) for one in found]
+        at = vector(found[int(np.argmax(gives))].pose[:3])
+        problem = f"no controller can use it: at {at} m the platform gives way by {1e3 * max(gives):.3g} mm"
+        raise AnalysisError(f"table {path.name}", problem, "give ranges, or a motion, away from there") from error
     between = np.array([one.pose for one in found[kept:]])
     truth = np.array(
         [sag + compliance @ load for sag, compliance in (_parts(one, bool(drives)) for one in found[kept:])]

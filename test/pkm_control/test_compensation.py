@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.stiffness.stiffness_files import poses_along, poses_over, write_table
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.loop.followed_motion import Motion
@@ -338,6 +339,14 @@ def test_a_table_leaves_out_poses_beyond_the_joints_ranges(tmp_path: Path) -> No
     told = write_table(analysis.stiffnesses, poses, file, 0.0, WRENCH)
     assert told.poses + told.checks == inside.sum()
     assert read_compliance(str(file), analysis.robot.kinematics) is not None
+
+
+def test_a_table_beside_singularities_is_not_written(tmp_path: Path) -> None:
+    analysis, file = Analysis(load_mechanism("planar_3rrr"), stiffness=1e5), tmp_path / "table.json"
+    poses = poses_over(analysis.robot, {"x": (0.2, 0.8), "y": (0.1, 0.5), "yaw": (-0.8, 0.8)})
+    with pytest.raises(AnalysisError, match=r"at 0\.\S+ 0\.\S+ 0 m the platform gives way by \S+ mm; give ranges"):
+        write_table(analysis.stiffnesses, poses, file, 0.0, None)
+    assert not file.exists()
 
 
 def test_limits_are_those_of_the_pose_that_is_led_to() -> None:
