@@ -20,6 +20,7 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 
 POSITIVE = (".m", ".armature", ".viscous", ".coulomb")  # parameters that are never below zero
 FASTEST = 0.25  # of the rate of the feedback: that of learning
+_RANK = 1e-9  # of the largest singular value of a mass matrix in redundant actuators: what is less is rounding
 _CHANCE = 60  # motions over which the size of the regressor is taken
 
 
@@ -102,8 +103,15 @@ class Adaptive(PdGravity):
         """Efforts (n_actuated,) of the reference by what has been learned [N m or N], of the last call."""
         return self._learned
 
+    def command(self, reference: Reference, measured: Measured) -> Array:
+        """As `Controller.command`; learns from the error where the drives give what the law asks for."""
+        command = super().command(reference, measured)
+        if not self.sharing.short and np.isfinite(command).all():
+            self._learn(*self._lesson)
+        return command
+
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """Efforts (n_actuated,) of the adaptive law before limits [N m or N]; learns from the error."""
+        """Efforts (n_actuated,) of the adaptive law before limits [N m or N]."""
         at = self.kinematics.at(reference.pose, measured.joints)
         wanted = at.motion(reference.twist)
         psi, _ = self.dynamics.regressor(at, reference.twist, reference.acceleration)
@@ -114,17 +122,15 @@ class Adaptive(PdGravity):
         self._learned = psi @ self.parameters
         if len(self.dynamics.robot.springs):
             self._learned += self.dynamics.spring_efforts(at)
-        efforts = self._learned + feedback
-        if np.isfinite(efforts).all() and not (np.abs(efforts) > self.limits.effort).any():
-            shown = psi[:, self._columns]
-            # s'' + k s' + k l s = 0, with k the rate of the feedback and l that of learning, oscillates from l = k / 4
-            rate = float(self.gain @ (shown * np.linalg.lstsq(K, shown, rcond=None)[0]).sum(axis=0))
-            slower = min(1.0, FASTEST * self.viscosity / max(rate, 1e-300))
-            step = self.period * slower * self.gain * (shown.T @ sliding)
-            self.parameters[self._columns] = np.maximum(
-                self.parameters[self._columns] + step, self._floors[self._columns]
-            )
-        return np.asarray(efforts)
+        self._lesson = psi[:, self._columns], K, sliding
+        return np.asarray(self._learned + feedback)
+
+    def _learn(self, shown: Array, K: Array, sliding: Array) -> None:
+        # s'' + k s' + k l s = 0, with k the rate of the feedback and l that of learning, oscillates from l = k / 4
+        rate = float(self.gain @ (shown * np.linalg.lstsq(K, shown, rcond=_RANK)[0]).sum(axis=0))
+        slower = min(1.0, FASTEST * self.viscosity / max(rate, 1e-300))
+        step = self.period * slower * self.gain * (shown.T @ sliding)
+        self.parameters[self._columns] = np.maximum(self.parameters[self._columns] + step, self._floors[self._columns])
 
     def _gains(self, adaptation_time: float) -> Array:
         """Gains (k,) with which each parameter alone would converge in `k * adaptation_time` on ordinary motions. With
@@ -134,7 +140,7 @@ class Adaptive(PdGravity):
         # random motions are brisk: rates and accelerations of a tenth are everyday ones
         psi, _ = self.dynamics.regressor(motions.pose, 0.1 * motions.twist, 0.1 * motions.acceleration)
         psi = psi[np.isfinite(psi).all(axis=(1, 2))][:, :, self._columns]
-        missed = np.linalg.pinv(self.viscosity * self.mass) @ psi
+        missed = np.linalg.pinv(self.viscosity * self.mass, rcond=_RANK) @ psi
         strength = np.mean(np.sum(psi * missed, axis=1), axis=0)
         shown = strength > 1e-9 * strength.max()
         gains = 1.0 / (adaptation_time * len(self.adapt) * np.where(shown, strength, 1.0))

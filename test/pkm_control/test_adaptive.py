@@ -6,13 +6,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.controllers.adaptive import Adaptive
-from pkm_control.controllers.controller import Controller, Reference
+from pkm_control.controllers.adaptive import FASTEST, Adaptive
+from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.loop.platform_locator import PlatformObserver
-from pkm_description.mechanism import Inertial
+from pkm_description import load_mechanism
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displace
 
 DT = 1e-3
 PERIOD = 0.8  # s, of the motion
@@ -106,6 +110,63 @@ def test_all_base_parameters_can_be_learned_at_once(kinematics, limits) -> None:
     n = round(PERIOD / DT)
     assert rms(errors[-n:]) < 0.3 * rms(errors[n // 2 : n])
     assert all(value >= 0.0 for name, value in law.adapted.items() if name.endswith((".m", ".viscous", ".coulomb")))
+
+
+@pytest.mark.parametrize("name", ["delta", "gough_stewart_7"])
+def test_learning_is_never_faster_than_a_quarter_of_the_feedback(name: str) -> None:
+    """Also of redundant actuators, whose mass matrix is singular: the inverse of its rounding threw cable robots."""
+    dynamics = Dynamics(Kinematics(load_mechanism(name)), friction=False)
+    kinematics, random = dynamics.kinematics, np.random.default_rng(1)
+    limits = ActuatorLimits.of(dynamics.mechanism)
+    limits.effort[:] = np.inf
+    law = Adaptive(dynamics, limits, 60.0)
+    home, still = np.array(kinematics.home), np.zeros(6)
+    space = np.asarray(kinematics.subspace(home))
+    rates = np.zeros(len(kinematics.actuated_names))
+    mass_at, learned = law._mass_at, []
+
+    def rounded(measured: Measured) -> Array:  # as where the weight is a hundred times the inertia
+        mass = mass_at(measured)
+        return mass + 1e-14 * np.abs(mass).max() * random.uniform(-1.0, 1.0, mass.shape)
+
+    law._mass_at = rounded  # type: ignore[method-assign]
+    for _ in range(100):
+        pose = displace(home, space @ random.uniform(-0.1, 0.1, space.shape[1]))
+        here = kinematics.inverse(pose)
+        measured = PlatformObserver(kinematics, pose).observe(np.array(here.actuated), rates) if here.ok else None
+        if measured is None:
+            continue
+        law.reset()
+        before = law.parameters.copy()
+        there = displace(pose, space @ random.uniform(-1e-3, 1e-3, space.shape[1]))
+        acceleration = space @ random.uniform(-500.0, 500.0, space.shape[1])
+        law.command(Reference(there, still, acceleration), measured)
+        psi, _ = dynamics.regressor(there, still, acceleration)
+        K = law.viscosity * mass_at(measured)
+        sliding = law.slope * (np.asarray(kinematics.inverse(there).actuated) - measured.positions)
+        gained = psi @ (law.parameters - before)
+        learned.append(gained @ np.linalg.pinv(K, 1e-9) @ gained / (sliding @ K @ sliding))
+    assert len(learned) > 50
+    assert 0.0 < np.sqrt(max(learned)) < 1.01 * FASTEST * law.viscosity * law.period
+
+
+def test_learning_pauses_while_cables_cannot_give_what_is_asked() -> None:
+    """Although no effort that is asked for is beyond its drive's largest."""
+    dynamics = Dynamics(Kinematics(load_mechanism("cable_8")))
+    kinematics, random = dynamics.kinematics, np.random.default_rng(1)
+    law = Adaptive(dynamics, ActuatorLimits.of(dynamics.mechanism), 60.0)
+    home = np.array(kinematics.home)
+    measured = PlatformObserver(kinematics).observe(kinematics.inverse(home).actuated, np.zeros(8))
+    assert measured is not None
+    before = law.adapted
+    for _ in range(200):
+        asked = Reference(displace(home, random.normal(scale=0.01, size=6)), np.zeros(6), np.zeros(6))
+        law.command(asked, measured)
+        if law.sharing.short and (np.abs(law.law(asked, measured)) < law.limits.effort).all():
+            assert law.adapted == before
+            return
+        law.reset()
+    raise AssertionError("every motion was within what the cables can do")
 
 
 def test_learning_pauses_while_saturated_and_can_be_forgotten(kinematics, smooth, limits) -> None:
