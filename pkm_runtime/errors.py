@@ -38,9 +38,9 @@ class ConfigurationError(UsageError):
     def __init__(self, source: str, element: str, problem: str, remedy: str, line: int = 0) -> None:
         self.source = source
         self.line = line
-        self.element = _printable(element)
+        self.element = printable(element)
         where = ", ".join(filter(None, (source, f"line {line}" if line else "", self.element)))
-        super().__init__(where, _printable(problem), remedy)
+        super().__init__(where, printable(problem), remedy)
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
@@ -51,6 +51,6 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
     return f"{text[:half]} ... {text[-half:]}"
 
 
-def _printable(text: str) -> str:
-    """Text of a file for quoting in a message: shortened, and without control characters of terminals."""
+def printable(text: str) -> str:
+    """Text from elsewhere for quoting in a message: shortened, and without control characters of terminals."""
     return shortened(text if text.isprintable() else ascii(text)[1:-1])

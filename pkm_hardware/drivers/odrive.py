@@ -20,6 +20,7 @@ from pkm_hardware.devices import SimulatedODrive
 from pkm_hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_hardware.drivers.serial_line import CLOSED_LOOP, IDLE, INDEX_SEARCH, SerialLine, exclusive_or
 from pkm_hardware.machine_file import FASTER, DeviceLimits, Drives, MachineFile, device_limits, homing_of, scale_of
+from pkm_runtime.errors import printable
 
 _AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
 _PATIENCE = 0.004  # s, for an answer within a period; a later one is taken in the next
@@ -77,7 +78,7 @@ def without_checksum(line: bytes) -> str | None:
     body, star, digits = line.rpartition(b"*")
     if not star or not digits.isdigit() or int(digits) != exclusive_or(body):
         return None
-    return body.decode("ascii", "replace").strip()
+    return printable(body.decode("ascii", "replace").strip())
 
 
 @dataclass

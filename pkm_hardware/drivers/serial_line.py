@@ -16,6 +16,7 @@ from functools import reduce
 from operator import xor
 
 from pkm_hardware.drivers.driver import DeviceError
+from pkm_runtime.errors import printable
 
 _LONGEST = 512  # bytes of a line; what goes on without an end is no line
 _WRITE_PATIENCE = 0.05  # s, for the system to take bytes
@@ -136,7 +137,7 @@ def without_checksum(line: bytes) -> str | None:
     try:
         if not star or len(digits) != 2 or int(digits, 16) != exclusive_or(body):
             return None
-        return body.decode("ascii")
+        return printable(body.decode("ascii"))
     except ValueError:
         return None
 

@@ -62,6 +62,7 @@ def test_the_checksum_is_the_protocols() -> None:
     assert without_checksum(b"1.5 0.0*" + str(_xor(b"1.5 0.0")).encode()) == "1.5 0.0"
     assert without_checksum(b"1.5 0.0*7") is None
     assert without_checksum(b"1.5 0.0") is None
+    assert without_checksum(b"\x1b[31m*" + str(_xor(b"\x1b[31m")).encode()) == r"\x1b[31m"  # nothing for a terminal
 
 
 def _xor(data: bytes) -> int:

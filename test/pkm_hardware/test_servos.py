@@ -36,6 +36,7 @@ def test_lines_carry_a_checksum() -> None:
     assert without_checksum(line.rstrip(b"\n")) == "P 1 1500"
     for bad in (b"P 1 1501" + line[-4:-1], b"P 1 1500", b"", b"\xff\xfe*00", b"*", b"P*zz"):
         assert without_checksum(bad) is None
+    assert without_checksum(with_checksum("E \x1b[31mhot").rstrip(b"\n")) == r"E \x1b[31mhot"  # nothing for a terminal
 
 
 def test_servos_stay_off_until_the_machine_is_active(machine: DrivenMachine, board: SimulatedServoBoard) -> None:
