@@ -211,6 +211,11 @@ def _doubts(
         refused += swapped(whole) or causes
     else:
         notes += [f"WARNING: {cause}" for cause in causes]
+    if whole.measured.known_noise and found.noise > 1.0 and not refused:
+        problem = (
+            f"the remaining error is {found.noise:.3g} times the noise in the file, and intervals are as much wider"
+        )
+        notes.append(f"WARNING: {problem}; is a sigma too small, or is there play, bending or heat?")
     hidden, narrow, lost = _spread(fit, only, found.noise)
     if narrow and not causes:
         (refused if lost else notes).append(narrow)

@@ -38,7 +38,7 @@ UNSEEN = 1.0  # expected errors: a direction with a larger standard deviation is
 PART = 0.1  # of a direction: what parameters that it is named by have at least
 TAKES_PART = 0.3  # in unseen directions: such a parameter is not identified
 HUBER = 1.345  # standard deviations, beyond which residuals count linearly
-SURE = 0.01  # probability that good measurements have an outlier at all
+SURE = 0.01  # probability that good measurements have an outlier at all, or too large residuals
 FREE = 0.9  # of a residual's leverage: beyond, the estimate follows it
 WORST = 0.6  # of the largest residual: what is left out together with it
 LEAST_NOISE = 1e-3  # of the standard deviations that are assumed: exact numbers have that of rounding
@@ -56,8 +56,8 @@ class Estimate:
 
     `interval95` (k, 2) and `covariance` (k, k) include what is expected of `unseen` directions, told in words;
     `unidentified` are the parameters that take part in these. `outliers` are groups of residuals that do not fit.
-    `noise` is the standard deviation of residuals over the one given, `rms_before` and `rms_after` are those of all
-    residuals but outliers', `freedoms` counts residuals beyond the `rank`.
+    `noise` is the standard deviation of residuals over the one given (1 where chance may be why), `rms_before` and
+    `rms_after` are those of all residuals but outliers', `freedoms` counts residuals beyond the `rank`.
     """
 
     names: tuple[str, ...]
@@ -258,9 +258,12 @@ class _Fit:
         freedoms = self.r.size - int(seen.sum())
         full = np.linalg.svd(np.linalg.qr(self.J, mode="r"))[2]
         hidden = np.vstack((Vt[~seen], full[len(s) :]))
+        reach = 1.96 if self.known or freedoms < 1 else float(special.stdtrit(freedoms, 0.975))
+        if self.known and freedoms > 0 and (square := float(self.r @ self.r)) > special.chdtri(freedoms, SURE):
+            self.noise = float(np.sqrt(square / freedoms))  # hardly by chance: more than the noise is in the residuals
+            reach = float(special.stdtrit(freedoms, 0.975))
         scaled = (Vt[seen].T * (self.noise / s[seen]) ** 2) @ Vt[seen]
         covariance = (scaled + UNSEEN**2 * hidden.T @ hidden) * np.outer(self.scales, self.scales)
-        reach = 1.96 if self.known or freedoms < 1 else float(special.stdtrit(freedoms, 0.975))
         half = reach * np.sqrt(np.diag(covariance))
         part = np.linalg.norm(hidden, axis=0) if len(hidden) else np.zeros(len(names))
         return Estimate(

@@ -50,6 +50,14 @@ def test_intervals_cover(sigma: float | None) -> None:
     assert inside == pytest.approx(0.95, abs=0.025)  # 300 runs: three standard deviations, as the three are correlated
 
 
+def test_intervals_cover_where_the_noise_is_larger_than_was_said() -> None:
+    runs = [fitted(noisy(seed), 0.004) for seed in range(300)]
+    inside = np.mean([(one.interval95[:, 0] <= TRUTH) & (one.interval95[:, 1] >= TRUTH) for one in runs])
+    assert inside == pytest.approx(0.95, abs=0.025)
+    assert np.mean([one.noise for one in runs]) == pytest.approx(2.5, abs=0.1)
+    assert np.mean([fitted(noisy(seed)).noise > 1.0 for seed in range(300)]) < 0.03  # 1 % by chance
+
+
 def test_outliers_are_named_and_do_not_count() -> None:
     measured = noisy(2)
     measured[[7, 20, 33]] += (0.5, -0.4, 1.0)
