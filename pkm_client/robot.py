@@ -597,6 +597,9 @@ class Robot:
             if not seen and backend.time - first > _BEGIN:
                 raise RefusedError(f"the controller did not accept the jog; it is {state.mode.name.lower()}")
         backend.steer(np.zeros(6), asked)
+        if seen and not answer.success:
+            lost = self.state.mode in (Mode.WAITING, Mode.STOPPED)
+            raise MotionEndedError(Result(Outcome.STATE_LOST if lost else Outcome.PREEMPTED, answer.message))
         _require(answer)
         self._until_rest()
         halted = f"it halted as twists came {late:.2g} s apart, on a busy computer" if late > RENEWAL else ""

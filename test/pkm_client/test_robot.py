@@ -336,14 +336,28 @@ def test_a_jog_while_a_motion_runs(robot: Robot) -> None:
 def test_a_stop_by_somebody_else_ends_a_jog(robot: Robot) -> None:
     task = robot.jog(linear=(0.0, 0.05, 0.0), seconds=60.0, block=False)
     until(lambda: robot.state.moving, robot)
+    robot.wait(0.3)
     robot.stop()
-    with pytest.raises(RefusedError, match="stopped"):
+    with pytest.raises(MotionEndedError, match="PREEMPTED: it was stopped"):  # it moved: that is no refusal
         task.result(30.0)
     stood = robot.state.reference
     robot.wait(1.0)
     np.testing.assert_array_equal(robot.state.reference, stood)
     robot.jog(linear=(0.0, -0.05, 0.0), seconds=0.5)
     assert robot.state.reference[1] < stood[1] - 0.005
+
+
+def test_a_jog_whose_drives_go_off_is_lost(robot: Robot) -> None:
+    task = robot.jog(linear=(0.0, 0.05, 0.0), seconds=60.0, block=False)
+    until(lambda: robot.state.moving, robot)
+    robot.wait(0.3)
+    robot.disable()
+    try:
+        with pytest.raises(MotionEndedError, match="STATE_LOST: "):
+            task.result(30.0)
+    finally:
+        robot.enable()
+        robot.move_to(robot.kinematics.home)
 
 
 def test_what_was_asked_for_before_a_stop_ends_with_it(robot: Robot) -> None:
