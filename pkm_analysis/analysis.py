@@ -178,10 +178,10 @@ class Analysis(Describable):
             wrench: on the platform at its origin (6,) [N, N m].
             tension: least one of cables [N], in place of the description's.
         """
-        pose = self._pose_at(at or {}) if at is None or isinstance(at, Mapping) else np.asarray(at, dtype=float)
+        pose = self.pose_at(at or {}) if at is None or isinstance(at, Mapping) else np.asarray(at, dtype=float)
         return self.stiffnesses.at(pose, payload, wrench, tension)
 
-    def _pose_at(self, values: Mapping[str, float]) -> Array:
+    def pose_at(self, values: Mapping[str, float]) -> Array:
         """The pose (7,) at values of task coordinates, home's where not named; NaN where none follows from home."""
         task, engine = self.robot.coordinates, self.robot.kinematics.engine
         if not values:

@@ -335,15 +335,15 @@ def _rest(given: argparse.Namespace, duration: float) -> float:
 def _errors(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     room = importlib.import_module("pkm_analysis.errors.error_budget")
     tolerances = importlib.import_module("pkm_analysis.errors.tolerances")
-    robot = pkm_analysis.AnalysedRobot(mechanism, given.mode, sweeps)
-    poses, wrench = None, _six(given.wrench)
+    analysis = pkm_analysis.Analysis(mechanism, given.mode, sweeps=sweeps)
+    robot, poses, wrench = analysis.robot, None, _six(given.wrench)
     if given.motion is not None:
         motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, None, False)
         some = slice(None, None, max(1, len(motion.poses) // given.over))
         poses = motion.poses[some]
         wrench = motion.wrench[some] if wrench is None and motion.wrench is not None else wrench
     elif given.at:
-        poses = robot.coordinates.poses(robot.coordinates.point(values_of(robot.coordinates, given.at))[None])[0]
+        poses = analysis.pose_at(values_of(robot.coordinates, given.at))[None]
     of_file = tolerances.read_tolerances(given.tolerances) if given.tolerances else tolerances.Tolerances()
     model = room.ErrorModel(robot, of_file, poses, given.over, wrench)
     if given.parameters:

@@ -199,6 +199,14 @@ def test_the_command_prints_numbers_and_pictures(tmp_path: Path, capsys: pytest.
     assert (tmp_path / "errors.png").stat().st_size > 10_000
 
 
+def test_coordinates_of_a_platform_that_tilts_in_moving_are_a_pose(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the coordinates that follow from those given, as for its stiffness."""
+    assert main(["tripod_3prs", "errors", "--at", "roll=0.1", "--json"]) == 0
+    (pose,) = json.loads(capsys.readouterr().out)["poses"]
+    assert Rotation.from_quat(pose[3:]).as_euler("xyz")[0] == pytest.approx(0.1)
+    assert pose[0] != 0.0
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
