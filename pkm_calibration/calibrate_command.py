@@ -13,7 +13,7 @@ from typing import Any
 
 from pkm_description import load_mechanism
 from pkm_description.command_options import OPEN, add_robot, wrong
-from pkm_description.load import xacro_arguments
+from pkm_description.load import CORRECTIONS, xacro_arguments
 from pkm_runtime.errors import PkmError
 from pkm_runtime.json_text import json_text
 from pkm_runtime.progress import progress
@@ -183,12 +183,14 @@ def _calibrate(given: argparse.Namespace) -> int:
     from pkm_calibration.measurements import parse_measurements, text_of
 
     text = text_of(given.data)  # before what takes long
-    mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+    arguments = xacro_arguments(given.xacro_args)
+    mechanism = load_mechanism(given.robot, arguments)
     measured = parse_measurements(text, mechanism, Path(given.data).name)
 
     from pkm_calibration.calibration import calibrate
     from pkm_calibration.calibration_report import as_numbers, in_words
     from pkm_calibration.estimation import ContradictionError
+    from pkm_description.corrections import corrected, read_corrections
 
     messages = [""]
     try:
@@ -207,11 +209,10 @@ def _calibrate(given: argparse.Namespace) -> int:
         numbers = _numbers(given, {"verdict": "refused", "reasons": [reason]})
         return _told(given, numbers, [f"refused: {reason}"], {}, True)
     numbers = _numbers(given, as_numbers(found))
+    first = read_corrections(arguments[CORRECTIONS])[1] if CORRECTIONS in arguments else ()
     if given.output and not found.refused:
-        _write(given.output, found.corrections())
+        _write(given.output, found.corrections(first))
     if given.urdf and not found.refused:
-        from pkm_description.corrections import corrected
-
         _write(given.urdf, corrected(mechanism, found.displacements).urdf)
     if given.report:
         from pkm_calibration.calibration_report import write_page

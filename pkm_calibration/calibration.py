@@ -28,7 +28,7 @@ from pkm_calibration.measured_robot import (
     swapped,
 )
 from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
-from pkm_description.corrections import Displacement, corrections_text
+from pkm_description.corrections import Displacement, corrections_text, joined
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.rotations import rotation_from_vector, transform
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
@@ -101,15 +101,15 @@ class Calibration:
         """Values by parameter [m, rad]."""
         return dict(zip((one.name for one in self.parameters), self.estimate.values.tolist(), strict=True))
 
-    def corrections(self) -> str:
-        """The file of corrections, as a text."""
+    def corrections(self, first: Sequence[Displacement] = ()) -> str:
+        """The file of corrections, as a text; `first` are those that the robot had already."""
         errors = ", ".join(f"{kind} {self.before[kind]:.3g} -> {self.after[kind]:.3g}" for kind in self.after)
         about = [
             f"Corrections of {self.mechanism.name}, by pkm calibrate from {self.measured.source}, "
             f"{len(self.measured)} rows.",
             f"Errors, root mean square [m, rad]: {errors}.",
         ]
-        return corrections_text(self.mechanism, self.displacements, about)
+        return corrections_text(self.mechanism, joined(first, self.displacements), about)
 
 
 def calibrate(

@@ -32,7 +32,13 @@ from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.closure import ClosureModel, advance, null_space
 from pkm_description.loops.home import CLOSED, close
 from pkm_description.mechanism import Array, JointType, Mechanism, frozen
-from pkm_description.rotations import rotation_from_rpy, rotation_from_vector, rpy_from_rotation, transform
+from pkm_description.rotations import (
+    rotation_from_rpy,
+    rotation_from_vector,
+    rpy_from_rotation,
+    transform,
+    vector_from_rotation,
+)
 from pkm_description.urdf.xml_text import append, append_home, row
 from pkm_runtime.yaml_section import Section, read_yaml
 
@@ -111,12 +117,35 @@ def corrections_text(mechanism: Mechanism, found: Sequence[Displacement], about:
     return "\n".join(lines) + "\n"
 
 
+def joined(first: Sequence[Displacement], then: Sequence[Displacement]) -> list[Displacement]:
+    """Displacements of a drawing that has the `first` ones, and `then` those that were found of it so."""
+    found = {(one.element, one.place): one for one in first}
+    for one in then:
+        before = found.get((one.element, one.place))
+        if before is not None and one.place == "ratio":
+            ratio = (1.0 + before.twist[0]) * (1.0 + one.twist[0]) - 1.0
+            one = replace(one, twist=frozen([ratio, *[0.0] * 5]))
+        elif before is not None:
+            frame = one.moved(before.moved(np.eye(4)))
+            twist = np.concatenate((frame[:3, 3], vector_from_rotation(frame[:3, :3])))
+            one = replace(one, twist=frozen(twist))
+        found[one.element, one.place] = one
+    return list(found.values())
+
+
 def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Mechanism:
     """The robot with displaced joints, loaded anew: its home has the drives where they were.
 
     Where the loops then tilt the platform out of its task coordinates, all six take their place. Raises
     `DescriptionError` for an unknown joint or loop, or where the displaced loops cannot close.
     """
+    for one in displacements:
+        if one.element in mechanism.virtual_chain:
+            where, problem = (
+                f"correction of joint {one.element!r}",
+                "it is a coordinate of the platform, and holds nothing",
+            )
+            raise DescriptionError(where, problem, "give the place of a joint of the machine")
     free = bool(mechanism.virtual_chain) and not _keeps_its_branch(mechanism, displacements)
     found = mechanism_from_urdf(corrected_text(mechanism, displacements, free), mechanism.source)
     followers = [d.element for d in displacements if d.place == "ratio" and mechanism.joint_named[d.element].mimic]

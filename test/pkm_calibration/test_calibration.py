@@ -25,7 +25,7 @@ from pkm_calibration.measured_robot import MeasuredRobot, swapped
 from pkm_calibration.measurements import MeasurementError, Measurements, parse_measurements
 from pkm_calibration.plan import Plan, plan_poses
 from pkm_description import load_mechanism
-from pkm_description.corrections import Displacement, corrected
+from pkm_description.corrections import Displacement, corrected, corrections_text
 from pkm_description.mechanism import Mechanism
 from pkm_description.picture import facets
 from pkm_description.rotations import (
@@ -140,6 +140,25 @@ def test_degrees_of_drives_that_turn_round_are_named() -> None:
     text = as_csv(mechanism, measurements).replace("_arm [deg]", "_arm")
     with pytest.raises(MeasurementError, match=r"unit of the drives looks like deg: write \[deg\]"):
         calibrate(mechanism, parse_measurements(text, mechanism))
+
+
+def test_a_robot_with_corrections_is_calibrated_to_those_of_its_drawing(tmp_path: Path) -> None:
+    """What is found of it goes after the corrections that it has: the file is for the drawing, as any other."""
+    drawn, truth, found = measured("delta", n=40)
+    parameters = GeometricParameters(drawn)
+    part = parameters.displacements({name: 0.7 * value for name, value in truth.items()})
+    first, both, data = tmp_path / "first.yaml", tmp_path / "both.yaml", tmp_path / "measured.csv"
+    places = zip(parameters.model.places, part, strict=True)
+    first.write_text(corrections_text(drawn, [Displacement(at.element, at.side, twist) for at, twist in places]))
+    data.write_text(as_csv(drawn, found))
+    assert calibrate_command.main(["delta", str(data), "--corrections", str(first), "-o", str(both)]) == 0
+    off = []
+    for file in (first, both):
+        robot = Kinematics(load_mechanism("delta", {"corrections": str(file)}))
+        there = np.array([robot.forward(row).pose[:3] for row in found.drives])
+        off.append(np.sqrt(np.mean((there - found.position) ** 2)))
+    assert off[0] > 20.0 * NOISE
+    assert off[1] < 1.5 * NOISE
 
 
 @pytest.mark.slow

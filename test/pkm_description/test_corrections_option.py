@@ -6,10 +6,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pkm_bringup import bringup, runner, simulate_command
 from pkm_description.command_options import add_robot, with_corrections
+from pkm_description.corrections import Displacement, corrected, joined
 from pkm_description.description_error import DescriptionError
 from pkm_description.load import expand, load_mechanism, xacro_arguments
 from pkm_kinematics.check import examine
@@ -62,3 +64,29 @@ def test_what_is_wrong_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_a_corrected_robot_is_checked_as_any_other(file: Path) -> None:
     assert examine("five_bar", {"corrections": str(file)}, modes=False).usable
+
+
+def test_corrections_of_a_corrected_robot_go_after_those_that_it_has() -> None:
+    random, drawn = np.random.default_rng(0), load_mechanism("delta")
+    places = [("limb1_arm", "origin"), ("limb1_a_ball", "predecessor"), ("limb1_a_ball", "successor")]
+    first, then = (
+        [Displacement(*at, 0.02 * random.standard_normal(6)) for at in some] for some in (places[:2], places[::-1])
+    )
+    first.append(Displacement("limb1_arm", "ratio", np.array([0.1, 0, 0, 0, 0, 0])))
+    then.append(Displacement("limb1_arm", "ratio", np.array([-0.05, 0, 0, 0, 0, 0])))
+    one, other = corrected(corrected(drawn, first), then), corrected(drawn, joined(first, then))
+    for robot in (one, other):
+        assert robot.joint_named["limb1_arm"].drive.gear_ratio == pytest.approx(55.0 / (1.1 * 0.95))
+    arms, balls = (
+        [r.joint_named["limb1_arm"] for r in (one, other)],
+        [r.loop_named["limb1_a_ball"] for r in (one, other)],
+    )
+    np.testing.assert_allclose(arms[0].origin, arms[1].origin, atol=1e-12)
+    np.testing.assert_allclose(balls[0].predecessor_frame, balls[1].predecessor_frame, atol=1e-12)
+    np.testing.assert_allclose(balls[0].successor_frame, balls[1].successor_frame, atol=1e-12)
+
+
+def test_a_task_coordinate_is_no_joint_to_correct() -> None:
+    moved = Displacement("platform_x", "origin", np.array([1e-3, 0, 0, 0, 0, 0]))
+    with pytest.raises(DescriptionError, match="'platform_x': it is a coordinate of the platform"):
+        corrected(load_mechanism("delta"), [moved])
