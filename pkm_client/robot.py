@@ -24,6 +24,7 @@ from pkm_client.simulated import SimulatedBackend, SimulatedGoal
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.loop.goal_queue import START_TOLERANCE
 from pkm_control.loop.jogging import FASTEST, RENEWAL, jog_speeds
 from pkm_control.loop.requests import PAUSED
 from pkm_control.loop_settings import Setup
@@ -516,7 +517,7 @@ class Robot:
                 only = self._begin(plan, asked)
                 task = Task(lambda task: self._wait_for(task, only, 0.0, 1.0, Result()), self._backend.waiting)
             else:
-                first = self._begin(MotionPoints.of(*plan[0]), asked) if plan else None
+                first = self._begin_from(_place_of(state), plan[0], asked) if plan else None
                 task = Task(partial(self._run, plan=plan, first=first, asked=asked), self._backend.waiting)
         if block:
             task.result()
@@ -524,6 +525,14 @@ class Robot:
 
     def _asked_now(self) -> float:
         return time.monotonic() if self.asked is None else self.asked
+
+    def _begin_from(self, here: Array, leg: Leg, asked: float) -> Goal:
+        try:
+            return self._begin(MotionPoints.of(*leg), asked)
+        except RefusedError:
+            if np.abs(displacement_between(here[:7], _place_of(self.state)[:7])).max() < START_TOLERANCE:
+                raise
+        raise RefusedError("the platform was moved while this was planned: ask again")
 
     def _begin(self, motion: MotionPoints, asked: float) -> Goal:
         goal = self._backend.begin(motion, Tolerances(), asked)

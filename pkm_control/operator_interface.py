@@ -48,6 +48,7 @@ def unready_to_jog(mode: Mode) -> str:
 
 NO_FURTHER = "it goes no further"  # how the reason of a jog begins that ends at a border
 STOPPED_SINCE = "it was stopped after this was asked for"
+TOOK_OVER = "another motion took over"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from sensor_msgs.msg import JointState
 from pkm_bringup.main_job import Plan
 from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.motion.point_trajectory import MotionPoints
-from pkm_control.operator_interface import Outcome
+from pkm_control.operator_interface import TOOK_OVER, Outcome
 from pkm_control.ros import motion_messages
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics
@@ -229,7 +229,7 @@ class MotionRun:
         if self.ended_at:
             return
         if result.error_code == Outcome.PREEMPTED:  # on request: no fault
-            self.stopped = result.error_string or "another motion took over"
+            self.stopped = result.error_string or TOOK_OVER
             self._tell(f"the motion was ended: {self.stopped}")
             self.end()
         elif result.error_code != Outcome.SUCCESSFUL:

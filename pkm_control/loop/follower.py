@@ -20,7 +20,7 @@ from pkm_control.loop.platform_locator import FAR, OTHER_MODE, PlatformLocator
 from pkm_control.motion.compensation import Compensation, ComplianceTable
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
-from pkm_control.operator_interface import NO_FURTHER, Mode, Outcome, unready_to_jog
+from pkm_control.operator_interface import NO_FURTHER, TOOK_OVER, Mode, Outcome, unready_to_jog
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_distance
 from pkm_kinematics import Kinematics
@@ -110,7 +110,7 @@ class TrajectoryFollower:
 
     def follow(self, motion: Motion) -> None:
         """Follow a motion from now on; its `outcome` tells how it ends. A motion under way ends as preempted."""
-        self.end(Outcome.PREEMPTED, "another motion took over")
+        self.end(Outcome.PREEMPTED, TOOK_OVER)
         self._jogging, self._border = False, ""
         self.run = PathRun(motion, self.time, self.override, self.belts)
         trajectory = motion.trajectory

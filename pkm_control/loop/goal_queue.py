@@ -20,7 +20,7 @@ from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory, PointTrajectoryError
-from pkm_control.operator_interface import STOPPED_SINCE, Mode
+from pkm_control.operator_interface import Mode
 from pkm_runtime.errors import PkmError
 
 START_DELAY = 0.05  # s, from a motion that is to begin at once to its beginning
@@ -72,6 +72,7 @@ class GoalQueue:
         self._queue: queue.Queue[GoalRequest | None] = queue.Queue()
         self._waiting: list[GoalRequest] = []  # the one that is being checked included
         self.stopped = -math.inf  # s, monotonic clock: when a stop was asked for last
+        self._why_stopped = ""
         self._thread = threading.Thread(target=self._run, name="goals", daemon=True)
         self._thread.start()
 
@@ -101,9 +102,9 @@ class GoalQueue:
             if self._controls.loop is not None:
                 self._controls.loop.tell(requests.withdraw, goal.motion.number)
 
-    def withdraw_waiting(self) -> None:
+    def withdraw_waiting(self, why: str) -> None:
         """Withdraw all motions that wait or are being checked, and those that were asked for and come later."""
-        self.stopped = time.monotonic()
+        self._why_stopped, self.stopped = why, time.monotonic()
         for goal in tuple(self._waiting):
             goal.withdrawn |= goal.motion is None
 
@@ -164,7 +165,7 @@ class GoalQueue:
     def _require_wanted(self, goal: GoalRequest) -> None:
         if goal.asked <= self.stopped:
             goal.withdrawn = True
-            raise GoalError(STOPPED_SINCE)
+            raise GoalError(self._why_stopped)
         if goal.withdrawn:
             raise GoalError("cancelled")
 

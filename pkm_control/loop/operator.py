@@ -14,7 +14,7 @@ from pkm_control.loop.follower import HALTED
 from pkm_control.loop.mode_transition import ModeTransition, ModeTransitions
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.motion.trajectory import Array
-from pkm_control.operator_interface import Answer, Mode, OperatorRequests
+from pkm_control.operator_interface import STOPPED_SINCE, TOOK_OVER, Answer, Mode, OperatorRequests
 from pkm_hardware.machine import Lifecycle
 from pkm_runtime.describable import fixed
 from pkm_runtime.errors import PkmError
@@ -37,16 +37,16 @@ class RecoveryError(PkmError):
 
 
 class Operator(OperatorRequests):
-    """Asks the loop; a refusal is an answer, not an error. `stop` calls `withdraw`, to drop motions that wait."""
+    """Asks the loop; a refusal is an answer, not an error. `stop` calls `withdraw`, with why, for motions that wait."""
 
-    def __init__(self, controls: Controls, withdraw: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, controls: Controls, withdraw: Callable[[str], None] = lambda _: None) -> None:
         self._controls = controls
         self._withdraw = withdraw
 
     def request(self, word: str) -> Answer:
         """Ask for what the function of `requests` of this name does."""
         if word in ("stop", "take_over", "emergency_stop"):
-            self._withdraw()
+            self._withdraw(TOOK_OVER if word == "take_over" else STOPPED_SINCE)
         words = self._stopped() if word == "stop" else _DONE.get(word, "")
         answer = self._ask(getattr(requests, word))
         return Answer(True, words) if answer.success else answer

@@ -19,7 +19,7 @@ from pkm_control.loop.follower import CHANGING, HALTED, TrajectoryFollower
 from pkm_control.loop.jogging import LOW
 from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.mode_transition import ModeTransition
-from pkm_control.operator_interface import Outcome
+from pkm_control.operator_interface import TOOK_OVER, Outcome
 from pkm_description.mechanism import Array
 from pkm_hardware.machine import Lifecycle
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
@@ -63,7 +63,7 @@ def take_over(loop: ControlLoop) -> str:
     """As `stop`, for another motion that begins there; refused while the working mode is changed."""
     if loop.follower.change is not None:
         return HALTED if loop.follower.paused else CHANGING
-    return stop(loop, "another motion took over")
+    return stop(loop, TOOK_OVER)
 
 
 def stops(loop: ControlLoop) -> int:

@@ -319,6 +319,14 @@ def test_a_motion_while_one_runs_takes_over(robot: Robot) -> None:
     np.testing.assert_allclose(robot.state.reference[:3], (0.0, 0.03, HOME), atol=1e-9)
 
 
+def test_a_motion_from_where_the_platform_was_before_somebody_moved_it(robot: Robot) -> None:
+    here, there = (np.array(robot.solve_ik([x, 0.0, HOME]).pose) for x in (0.03, 0.06))
+    (leg,) = robot._way(here, there, 0.1)
+    with pytest.raises(RefusedError, match="the platform was moved while this was planned: ask again"):
+        robot._begin_from(here, leg, time.monotonic())
+    assert not robot.state.moving
+
+
 def test_an_impossible_motion_while_one_runs_leaves_that_alone(robot: Robot) -> None:
     first = begun(robot)
     with pytest.raises(UnreachableMotionError, match="the platform cannot be at"):

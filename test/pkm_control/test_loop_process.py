@@ -27,7 +27,7 @@ from pkm_control.loop.running_loop import Controls, LoopEndedError
 from pkm_control.loop_settings import ControllerSettings, MachineSettings
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import MotionPoints
-from pkm_control.operator_interface import Mode, Outcome
+from pkm_control.operator_interface import STOPPED_SINCE, TOOK_OVER, Mode, Outcome
 from pkm_control.robot_loop import build_robot_loop
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -120,7 +120,13 @@ def test_it_follows_a_motion_and_tells_how_it_went(process: LoopProcess, mechani
     queue.close()
 
 
-def test_a_stop_ends_what_moves_and_what_waits(process: LoopProcess, mechanism) -> None:
+@pytest.mark.parametrize(
+    ("word", "moved", "waited"),
+    [("stop", "the operator stopped it", STOPPED_SINCE), ("take_over", TOOK_OVER, TOOK_OVER)],
+)
+def test_a_stop_ends_what_moves_and_what_waits(
+    process: LoopProcess, mechanism, word: str, moved: str, waited: str
+) -> None:
     held(process)
     controls = Controls(process)
     queue = GoalQueue(controls)
@@ -132,8 +138,11 @@ def test_a_stop_ends_what_moves_and_what_waits(process: LoopProcess, mechanism) 
     queue.put(first)
     wait(lambda: process.situation.moving)
     queue.put(second)
-    assert operator.stop().success
+    assert operator.request(word).success
     wait(lambda: first.over and second.over)
+    assert first.motion is not None
+    assert first.motion.reason == moved
+    assert (second.problem if second.motion is None else second.motion.reason) in (moved, waited)
     wait(lambda: process.situation.mode is Mode.HOLDING)
     assert second.motion is None or second.motion.outcome is not Outcome.SUCCESSFUL
     time.sleep(0.3)
