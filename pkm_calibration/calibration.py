@@ -28,7 +28,8 @@ from pkm_calibration.measured_robot import (
     swapped,
 )
 from pkm_calibration.measurements import SIGMA, MeasurementError, Measurements
-from pkm_description.corrections import Displacement, corrections_text, joined
+from pkm_description.corrections import Displacement, corrected, corrections_text, joined
+from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.rotations import rotation_from_vector, transform
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
@@ -167,6 +168,11 @@ def calibrate(
     arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))
     refused = _refusals(mechanism, found, measured, before, judged or after)
     hidden = _doubts(whole, fit, only, chosen, found, total, refused, notes)
+    if not refused and any(joint.mimic for joint in mechanism.joints):
+        try:
+            corrected(mechanism, moves)
+        except DescriptionError as error:
+            notes.append(f"WARNING: no program will take the file of corrections: {error}")
     return Calibration(
         mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), tuple(refused),
         tuple(hidden), arrows,

@@ -31,6 +31,7 @@ from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.closure import ClosureModel, advance, null_space
 from pkm_description.loops.home import CLOSED, close
+from pkm_description.loops.mobility import check_gears
 from pkm_description.mechanism import Array, JointType, Mechanism, frozen
 from pkm_description.rotations import (
     rotation_from_rpy,
@@ -152,6 +153,13 @@ def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Me
     if followers and found.mobility.platform != mechanism.mobility.platform:
         where, remedy = f"correction of the ratio of {followers[0]!r}", "leave it out; the solvers use loops, not gears"
         raise DescriptionError(where, "the loops imply its ratio: with another one they hold the platform", remedy)
+    try:
+        check_gears(found)
+    except DescriptionError as error:
+        geared = ", ".join(repr(joint.name) for joint in mechanism.joints if joint.mimic is not None)
+        problem = f"with them, the platform has a motion that only the gear of {geared} prevents"
+        remedy = "use the robot as drawn: the solvers follow loops, not gears"
+        raise DescriptionError(f"corrections of {mechanism.name}", problem, remedy) from error
     return found
 
 

@@ -49,7 +49,6 @@ from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, RO
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve import engine
-from pkm_kinematics.solve.position_solver import EXACT
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen.c_code import CHOICES, KEEPS_NAN, LONG, identifier, quoted
@@ -208,6 +207,7 @@ class CFiles:
     def _words_of_iteration(self, iterated: int) -> dict[str, str]:
         """Bounds and sizes of the templates, of a robot with so many iterated blocks."""
         size = float(self.engine.tables.blocks["size"][0])
+        exact = self.engine.positions.exact / self.engine.size if self.engine.divided else CLOSED
         return {
             "OFF_SPACE": "into_space(side, q, at)" if self.robot.moves_into_space else "PKM_NOT_CONNECTED",
             "ENOUGH": "HUGE_VAL" if self.robot.turning else "CLOSED",
@@ -215,7 +215,7 @@ class CFiles:
             "ROUNDED": self.scalar.number(1e-4 if self.single else ROUNDED),
             "AT_REST": self.scalar.number(1e-5 if self.single else AT_REST),
             "CLOSED": self.scalar.number(1e-4 if self.single else CLOSED),
-            "EXACT": self.scalar.number(1e-4 if self.single else (EXACT if self.engine.divided else CLOSED)),
+            "EXACT": self.scalar.number(1e-4 if self.single else exact),
             "NEXT": self.scalar.number(NEXT),
             "LONGEST": self.scalar.number(STEP),
             "SHORT": self.scalar.number(SHORT * STEP),

@@ -59,7 +59,7 @@ from pkm_kinematics.recordings_at_home import (
     reading_inputs,
     some_numbers,
 )
-from pkm_kinematics.solve.position_solver import EXACT, TORN
+from pkm_kinematics.solve.position_solver import TORN
 from pkm_runtime.codegen import trace
 from pkm_runtime.codegen.tape import Number, Term, call, extreme
 
@@ -165,7 +165,7 @@ class RecordedRobot(RobotFacts):
                 read_angles_without_branch(bodies, state, block.start, block.start + block.count)
                 self._make_units(f, block)
         if self.engine.divided and not (self.turning or under_way):
-            f.tape.decide("<", gap, (1e-4 if self.single else EXACT) * self.engine.size)
+            f.tape.decide("<", gap, 1e-4 * self.engine.size if self.single else self.engine.positions.exact)
         results = self._joints(f, range(2, len(bodies)))
         f.end("the limbs, from where they were nearby", "blunt", *results, ("found[1]", gap))
         return f

@@ -94,13 +94,13 @@ class PositionSolver:
 
     def _solve(self, poses: Array, choice: Choice, twists: Array, accelerations: Array, jacobian: bool) -> Solved:
         solved = self.by_blocks(poses, choice, twists, accelerations, jacobian=jacobian)
-        if self.robot.divided and (np.count_nonzero(solved.status) or (solved.residual > self._exact).any()):
+        if self.robot.divided and (np.count_nonzero(solved.status) or (solved.residual > self.exact).any()):
             # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
             ajar = np.flatnonzero(
                 stays_open(solved.status) & ((solved.residual < FOLDED * self.robot.size) | (not self.robot.continues))
             )
             lost = [k for k in ajar if self._folded(poses[k], choice.rows([k]))]
-            blunt = np.flatnonzero(closes(solved.status) & (solved.residual > self._exact))
+            blunt = np.flatnonzero(closes(solved.status) & (solved.residual > self.exact))
             if lost or len(blunt):
                 starts = np.vstack([choice.seeds_for(lost), solved.q[blunt]])
                 lost += list(blunt)
@@ -113,7 +113,8 @@ class PositionSolver:
         return solved
 
     @cached_property
-    def _exact(self) -> float:
+    def exact(self) -> float:
+        """Gap [m] from which on loops may be closed better: rounding, and what errors leave open at home."""
         home = self._undivided_joints(self.robot.home_row, self.robot.home_joints[None])
         left = self.by_blocks(self.robot.home_row, near(home, 1)).residual[0]
         return max(EXACT * self.robot.size, AS_AT_HOME * float(left))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import timeit
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
@@ -26,6 +27,7 @@ from pkm_calibration.measurements import MeasurementError, Measurements, parse_m
 from pkm_calibration.plan import Plan, plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected, corrections_text
+from pkm_description.description_error import DescriptionError
 from pkm_description.mechanism import Mechanism
 from pkm_description.picture import facets
 from pkm_description.rotations import (
@@ -724,3 +726,7 @@ def test_overconstrained_robots_off_by_a_millimetre_come_to_the_noise(robot: str
     assert not found.refused
     assert found.before["position"] > 20.0 * NOISE
     assert found.kept["position"] < 1.5 * NOISE
+    told = any("prevents" in note for note in found.notes)
+    with pytest.raises(DescriptionError, match="gear of 'front_arm'") if told else nullcontext():
+        Kinematics(corrected(mechanism, found.displacements))
+    assert told == (robot == "par2")

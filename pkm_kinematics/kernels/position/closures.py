@@ -278,11 +278,10 @@ def orthonormalise(J, m, n, R):
             R[k * n + j] = 0.0
         for _ in range(2):
             for k in range(j):
-                R[at + k] = 0.0
-            for r in range(m):
-                value = J[r * n + j]
-                for k in range(j):
-                    R[at + k] += J[r * n + k] * value
+                along = 0.0
+                for r in range(m):
+                    along += J[r * n + k] * J[r * n + j]
+                R[at + k] = along
             for r in range(m):
                 value = 0.0
                 for k in range(j):
