@@ -25,7 +25,7 @@ SAME = 1e-6
 MOST_MODES = 2**62  # numbers of working modes that integers hold
 # rad, and of the robot's size: axes that ought to meet or to be parallel, against rounding in a description's numbers.
 EXACT = 1e-9
-
+LEANING = 0.5  # sine between a slide and the plane in which the motion space keeps a chain's point
 
 # Closures that hold a point. Where a chain's position alone determines its joints, the orientations that a universal
 # or fixed closure holds besides follow from the motion space, as does that the point of a chain that moves in a plane
@@ -146,7 +146,7 @@ def _laid_out(tables: Tables, block: Any, closure: Any, chain: list[int]) -> Ite
         lifted = layout.lift is not None
         if layout.kind == "plane":
             fits = kind in (*PLACING, records.REVOLUTE, *(() if lifted else (records.CYLINDRICAL,)))
-            fits = fits and _parallel(axes, lifted)
+            fits = fits and _parallel(axes, lifted, LEANING if kind in PLACING and not lifted else EXACT)
         elif layout.kind == "sphere":
             fits = kind == records.REVOLUTE and _centre(axes, exact) is not None
         else:
@@ -212,13 +212,11 @@ def _in_carrier(bodies: Any, chain: list[int], point: Array, axis: Array) -> tup
     return axis, point, False
 
 
-def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool) -> bool:
-    """True where all turning axes are parallel, and slides across them. The first joint is none of them if it is a
-    lift: one that slides leads out of their plane, one that turns tilts it.
-    """
+def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool, leaning: float) -> bool:
+    """True where axes turn in parallel, or slide across by a sine of `leaning`, but for a first joint that lifts."""
     rest = axes[1:] if lifted else axes
     normal = next(axis for axis, _, slides in rest if not slides)
-    fits = all(abs(axis @ normal) < EXACT for axis, _, slides in rest if slides)
+    fits = all(abs(axis @ normal) < leaning for axis, _, slides in rest if slides)
     fits = fits and all(np.linalg.norm(np.cross(axis, normal)) < EXACT for axis, _, slides in rest if not slides)
     if not lifted:
         return fits

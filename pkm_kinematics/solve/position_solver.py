@@ -23,7 +23,7 @@ from pkm_runtime.kernels.binding import WithScratch
 
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
-AS_AT_HOME = 10.0  # times what is left open at home by errors in more equations than joints: closes no better anywhere
+AS_AT_HOME = 10.0  # times what errors leave open at home, where there are more equations than joints
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 TORN = 1e-6  # rad, and of the robot's size: a mimic joint farther than this from what its leader says is torn off it
 
@@ -114,7 +114,7 @@ class PositionSolver:
 
     @cached_property
     def exact(self) -> float:
-        """Gap [m] from which on loops may be closed better: rounding, and what errors leave open at home."""
+        """Gap [m] that no other order of solving closes: rounding, or ten times what errors leave open at home."""
         home = self._undivided_joints(self.robot.home_row, self.robot.home_joints[None])
         left = self.by_blocks(self.robot.home_row, near(home, 1)).residual[0]
         return max(EXACT * self.robot.size, AS_AT_HOME * float(left))

@@ -93,7 +93,7 @@ def keeps_its_energy(name, form, duration):
     )
     assert run.ok.all(), run.notices
     kinetic, total = robot.energy(run)
-    assert np.abs(total - total[0]).max() < 1e-8 * kinetic
+    assert np.abs(total - total[0]).max() < 1e-8 * kinetic * max(1.0, duration / 3.0)  # each step errs by 1e-11
     moved = np.abs(run.pose - home).max()
     assert moved > 1e-3  # it did move
     judge = PinocchioRobot(robot.dynamics.mechanism)

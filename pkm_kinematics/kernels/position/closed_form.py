@@ -121,14 +121,18 @@ def drive(bodies, block, state, target, sign):
     reach = squared(reach_of(bodies, block), block.planar)
     if bodies[i].prismatic == 1:
         d = sub(t, e)
+        out_of_plane = 0.0  # squared, of the slide's direction
         if block.planar == 1:  # the pointing axis is the plane's normal
             normal = axis_z(pointing.rotation)
             d = sub(d, scale(dot(d, normal), normal))
-        across = d[0] * d[0] + d[1] * d[1]
-        h = sqrt(max(reach - across, 0.0))
+            out_of_plane = normal[2] * normal[2]
+        in_plane = 1.0 - out_of_plane
+        nearest = d[2] / in_plane
+        across = d[0] * d[0] + d[1] * d[1] - out_of_plane * nearest * d[2]
+        h = sqrt(max(reach - across, 0.0) / in_plane)
         if sign == 0.0:
-            sign = 1.0 if me.q >= d[2] else -1.0
-        me.q = d[2] + sign * h
+            sign = 1.0 if me.q >= nearest else -1.0
+        me.q = nearest + sign * h
         return 1.0 - across / reach
     C = 0.5 * (squared(t, block.planar) + squared(e, block.planar) - reach)
     if block.planar == 0:
@@ -191,8 +195,10 @@ def extend(bodies, block, state, target):
         t = rotate_back(first.R, t)
     e = reach_of(bodies, block)
     z = axis_z(body.rotation)
-    b = dot(e, z)
-    q = -b + block.reach * sqrt(max(b * b - squared(e, block.planar) + squared(t, block.planar), 0.0))
+    in_plane = squared(z, block.planar)
+    b = dot(e, z) if block.planar == 0 else e[0] * z[0] + e[1] * z[1]
+    longer = squared(t, block.planar) - squared(e, block.planar)
+    q = (-b + block.reach * sqrt(max(b * b + in_plane * longer, 0.0))) / in_plane
     state[i].q = q
     return add(e, scale(q, z))
 
