@@ -142,7 +142,7 @@ def estimate(
             )
         fit = _Fit(residuals, fit.values, scales, width, there, known).run(members[there], BEGUN)
     fit = _Fit(residuals, fit.values, scales, width, there, known).run()
-    return fit.estimate(names, out, r / width)
+    return fit.estimate(names, out, r / width, start)
 
 
 def _robust(fit: _Fit, members: NDArray[np.int64]) -> _Fit:
@@ -247,7 +247,7 @@ class _Fit:
         far &= size > WORST * size[free].max(initial=0.0)  # the worst first: they make others look bad
         return list(dict.fromkeys(labels[self.there][far].tolist()))
 
-    def estimate(self, names: Sequence[str], out: Sequence[Any], before: Array) -> Estimate:
+    def estimate(self, names: Sequence[str], out: Sequence[Any], before: Array, start: Array) -> Estimate:
         """The answer, without weights."""
         self.weights[:] = 1.0
         freedoms = self.r.size - int(self._decomposed()[3].sum())
@@ -263,7 +263,9 @@ class _Fit:
             self.noise = float(np.sqrt(square / freedoms))  # hardly by chance: more than the noise is in the residuals
             reach = float(special.stdtrit(freedoms, 0.975))
         scaled = (Vt[seen].T * (self.noise / s[seen]) ** 2) @ Vt[seen]
-        covariance = (scaled + UNSEEN**2 * hidden.T @ hidden) * np.outer(self.scales, self.scales)
+        found = (Vt[seen] @ ((self.values - start) / self.scales)) ** 2 - (self.noise / s[seen]) ** 2
+        open_ = UNSEEN**2 * max(1.0, float(found.mean()) if seen.any() else 1.0)  # as far off as what was seen
+        covariance = (scaled + open_ * hidden.T @ hidden) * np.outer(self.scales, self.scales)
         half = reach * np.sqrt(np.diag(covariance))
         part = np.linalg.norm(hidden, axis=0) if len(hidden) else np.zeros(len(names))
         return Estimate(
