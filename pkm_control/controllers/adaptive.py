@@ -112,9 +112,9 @@ class Adaptive(PdGravity):
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of the adaptive law before limits [N m or N]."""
-        at = self.kinematics.at(reference.pose, measured.joints)
-        wanted = at.motion(reference.twist)
-        psi, _ = self.dynamics.regressor(at, reference.twist, reference.acceleration)
+        at, twist, acceleration = self.model.at(reference.pose, reference, measured.joints)
+        wanted = at.motion(twist)
+        psi, _ = self.dynamics.regressor(at, twist, acceleration)
         error = np.asarray(wanted.actuated) - measured.positions
         sliding = np.asarray(wanted.actuated_velocities) - measured.velocities + self.slope * error
         K = self.viscosity * self._mass_at(measured)

@@ -15,13 +15,14 @@ from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.distribution import Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import actuator_mass_matrix, holding_efforts, payload_wrench
-from pkm_kinematics import Kinematics
+from pkm_kinematics import Configuration, Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.dense import all_finite
+from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import closes
 
 _HOME_MODE = 0  # the working mode of home
-ROUNDED = 1e-6  # of the characteristic length: by how much interpolation may miss a motion space that turns
+ROUNDED = 1e-4  # of the characteristic length: by how much interpolation may miss a motion space that turns
 
 
 class ControlModel:
@@ -60,14 +61,33 @@ class ControlModel:
         return self._position_out.copy()
 
     def _rounded(self, pose: Array) -> Array:
-        """Positions at the nearest existing pose, where interpolation left a configuration-dependent motion space."""
-        at = None if self._kinematics.constant_space else self._kinematics.nearest(pose)
-        missed = np.inf if at is None else float(pose_distance(pose, at.pose, self._kinematics.characteristic_length))
-        if at is None or not missed < ROUNDED * self._kinematics.characteristic_length:
-            return np.full(len(self._position_out), np.nan)
-        if not closes(self._positions(np.array(at.pose), self._position_out)):
+        there = self._nearest(pose)
+        if there is None or not closes(self._positions(there, self._position_out)):
             return np.full(len(self._position_out), np.nan)
         return self._position_out.copy()
+
+    def _nearest(self, pose: Array) -> Array | None:
+        # where interpolation left a configuration-dependent motion space
+        if self._kinematics.constant_space:
+            return None
+        found, length = np.array(self._kinematics.nearest(pose).pose), self._kinematics.characteristic_length
+        return found if float(pose_distance(pose, found, length)) < ROUNDED * length else None
+
+    def at(self, pose: Array, reference: Reference, joints: Array) -> tuple[Configuration, Array, Array]:
+        """The robot at a reference's pose, and the rates there (6,): the nearest that exist, as `positions`."""
+        twist, acceleration = reference.twist, reference.acceleration
+        at = self._kinematics.at(pose, joints)
+        if self._kinematics.constant_space or all_finite(at.motion(twist, acceleration).actuated_accelerations):
+            return at, twist, acceleration
+        there = self._nearest(pose)
+        if there is None:
+            return at, twist, acceleration
+        at = self._kinematics.at(there, joints)
+        weights = scaling(self._kinematics.characteristic_length)
+        onto = at.subspace @ np.linalg.pinv(at.subspace * weights[:, None]) * weights
+        twist = onto @ twist
+        bias = at.platform_acceleration(twist, np.zeros(len(self._position_out)))
+        return at, twist, bias + onto @ (acceleration - bias)
 
     def efforts(
         self, pose: Array, twist: Array, acceleration: Array, joints: Array, wrench: Array | None = None

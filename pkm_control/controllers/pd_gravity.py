@@ -41,7 +41,8 @@ class PdGravity(Controller):
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) of PD with gravity compensation before limits [N m or N]."""
-        wanted = self.kinematics.motion(self.with_redundant(reference.pose), reference.twist, seed=measured.joints)
+        at, twist, _ = self.model.at(self.with_redundant(reference.pose), reference, measured.joints)
+        wanted = at.motion(twist)
         error = np.asarray(wanted.actuated) - measured.positions
         rate = np.asarray(wanted.actuated_velocities) - measured.velocities
         correction = self.stiffness * error + self.viscosity * rate

@@ -45,9 +45,9 @@ class Position(Controller):
         positions, dt = self.model.positions(reference.pose), self.ahead
         if not (reference.twist.any() or reference.acceleration.any()):
             return positions
-        pose = self.with_redundant(reference.pose)
-        at = self.kinematics.motion(pose, reference.twist, reference.acceleration, seed=measured.joints)
-        ahead = at.actuated_velocities * dt + 0.5 * at.actuated_accelerations * dt**2
+        at, *rates = self.model.at(self.with_redundant(reference.pose), reference, measured.joints)
+        motion = at.motion(*rates)
+        ahead = motion.actuated_velocities * dt + 0.5 * motion.actuated_accelerations * dt**2
         return np.asarray(positions + ahead)
 
     def command(self, reference: Reference, measured: Measured) -> Array:

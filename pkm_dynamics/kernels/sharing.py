@@ -63,9 +63,8 @@ def most_broken(rows, start, lower, upper, z, size):
 
 @compiled
 def leaning(rows, side, active, held, normal, gram, step, direction):
-    """How a normal (r,) leans on the bounds held, into `step`, and the part that they leave free, into `direction`.
-
-    Returns both squared lengths, the free one first: -1 where the bounds held depend on each other.
+    """How a normal (r,) leans on the bounds held, into `step`, and the part that they leave free, into `direction`;
+    both squared lengths, the free one first: -1 where the bounds held depend on each other.
     """
     r = rows.shape[1]
     for a in range(held):

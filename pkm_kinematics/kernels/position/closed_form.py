@@ -105,9 +105,8 @@ def lift_to(bodies, block, state, target):
 
 @compiled
 def drive(bodies, block, state, target, sign):
-    """Write the driver's position at which the pointing joint is a reach away from `target`; margin as in `turn_to`.
-
-    Expects the driver's joint frame in its state. `sign` is +1, -1, or 0 for the branch nearest to the state.
+    """Write the position of the driver, whose frame is placed, that brings the pointing joint within reach of `target`;
+    `sign` is +1, -1, or 0 for the branch nearest to the state; margin as in `turn_to`.
     """
     i = block.driver
     me = state[i]
