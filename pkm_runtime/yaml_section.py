@@ -174,7 +174,7 @@ def read_yaml(path: str | Path) -> tuple[str, Any]:
         raise ConfigurationError(str(path), "", problem, "give the path of a file") from error
     if len(data) > _LARGEST:
         raise ConfigurationError(
-            source, "", f"has more than {_LARGEST} bytes", "a machine file has at most some hundred lines"
+            source, "", f"has more than {_LARGEST} bytes", "give another file: its kind has at most some hundred lines"
         )
     try:
         return source, read_yaml_text(data.decode("utf-8"))
