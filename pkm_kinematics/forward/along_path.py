@@ -23,6 +23,7 @@ from pkm_kinematics.batch import BATCH, copied, integer, nans, over_cores
 from pkm_kinematics.configuration import Configuration
 from pkm_kinematics.explain import explain_forward, explain_nearest
 from pkm_kinematics.forward.graph_tracker import coordinates_of
+from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.kernels.model_and_data import SEEDED, SOLVED, Solved, near, writeable
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses, follow_row
@@ -37,6 +38,7 @@ from pkm_runtime.kernels.binding import WithScratch
 CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
 ARRIVED = 1e-9  # of the robot's size: how exactly redundant actuators agree
 ROWS = 20_000  # tracked at once
+EXACT, ROUNDED = 1e-13, 1e-6  # rad or m: drives that are off by more than the first, but by rounding, are corrected
 BLOCKED = 10.0  # rad or m: what a mode that cannot be continued to the start counts as farther away
 
 
@@ -138,11 +140,27 @@ class Forward:
             left = sum(lefts)
         if not divided:
             return int(left)
-        done = found.status == Status.CONVERGED
-        limbs = found.joints[done]
-        solved = e.positions.solve(found.pose[done], near(limbs, len(limbs)))
-        found.joints[done], found.status[done] = solved.q, solved.status
+        done = np.flatnonzero(found.status == Status.CONVERGED)
+        missed = q[done] - self._closed(done, found)[:, e.actuated_column]
+        missing = np.abs(missed).max(axis=1, initial=0.0)
+        off = (missing > EXACT) & (missing < ROUNDED)  # false for NaN
+        if off.any():  # beside a singularity of a block alone, the whole limb says where the drives are
+            done, missed = done[off], missed[off]
+            at = Configuration(
+                e, found.pose[done], (len(done),), near(found.joints[done], len(done)), None, "", True, None
+            )
+            steps = np.einsum("nij,nj->ni", at.forward_jacobian, missed)
+            regular = np.isfinite(steps).all(axis=1)
+            for k, step in zip(done[regular], steps[regular], strict=True):
+                found.pose[k] = displace(found.pose[k], step)
+            self._closed(done[regular], found)
         return int(np.count_nonzero(found.status))
+
+    def _closed(self, rows: NDArray[np.int64], found: PoseRows) -> Array:
+        limbs = found.joints[rows]
+        solved = self.engine.positions.solve(found.pose[rows], near(limbs, len(limbs)))
+        found.joints[rows], found.status[rows] = solved.q, solved.status
+        return solved.q
 
     @cached_property
     def _one_nothing(self) -> PoseRows:

@@ -168,3 +168,17 @@ def test_no_configuration_beside_the_nearest_is_nearer(name, of_gallery):
             assert beside.ok
             # angles are measured by the coordinates of the platform's branch, which differ in the third order
             assert distance(beside.pose) > distance(found.pose) - 1e-4 * off
+
+
+def test_drives_are_where_they_are_asked_for_beside_a_singularity_of_a_block(of_gallery) -> None:
+    """Rods of an H4 nearly in a plane: their equations tell joints to 1e-12 only, and a drive is off by 5e-12."""
+    robot = of_gallery["h4"].kinematics
+    pose = np.array([0.06854165626641376, 0.03242568994430538, -0.5276746257595996, 0.0, 0.0, 0.2444310491628387, 0.0])
+    pose[6] = np.sqrt(1.0 - pose[5] ** 2)
+    there, random = robot.inverse(pose, mode=13), np.random.default_rng(0)
+    starts = np.tile(pose, (200, 1))
+    starts[:, :3] += random.uniform(-2e-5, 2e-5, (200, 3))
+    back = robot.forward(np.tile(there.actuated, (200, 1)), near=starts, seed=there.joints)
+    assert np.isin(back.status, (Status.CONVERGED, Status.JOINT_LIMIT)).all()
+    assert np.abs(back.pose - pose).max() < 2e-10
+    assert np.abs(robot.inverse(back.pose, seed=there.joints).actuated - there.actuated).max() < 3e-13
