@@ -212,15 +212,17 @@ def _calibrate(given: argparse.Namespace) -> int:
     first = read_corrections(arguments[CORRECTIONS])[1] if CORRECTIONS in arguments else ()
     if given.output and not found.refused:
         _write(given.output, found.corrections(first))
-    if given.urdf and not found.refused:
-        _write(given.urdf, corrected(mechanism, found.displacements).urdf)
     if given.report:
         from pkm_calibration.calibration_report import write_page
 
         write_page(given.report, found, numbers)
     files = {"report": given.report}
-    files |= {} if found.refused else {"corrections": given.output, "description": given.urdf}
-    return _told(given, numbers, in_words(found), files, bool(found.refused))
+    files |= {} if found.refused else {"corrections": given.output}
+    status = _told(given, numbers, in_words(found), files, bool(found.refused))
+    if given.urdf and not found.refused:  # which may be refused, after the answer
+        _write(given.urdf, corrected(mechanism, found.displacements).urdf)
+        print(f"description: {given.urdf}", file=sys.stderr if given.json == "-" else sys.stdout)
+    return status
 
 
 def _numbers(given: argparse.Namespace, found: dict[str, Any]) -> str:
