@@ -16,6 +16,7 @@ from pkm_kinematics import Status
 from pkm_kinematics.batch import nans
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
+from pkm_kinematics.status import closes
 
 STATES = 1000
 NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward kinematics begins
@@ -36,7 +37,7 @@ class States(NamedTuple):
     given: dict[str, Array]  # (n, ...) by name
     answers: dict[str, Array]  # (n, ...) by function, NaN where there is none
     status: dict[str, NDArray[np.int64]]  # (n,) by function
-    at_home: int  # how many are in home's mode, since their own leaves the ranges of the joints
+    at_home: int  # how many are in home's mode, since their own does not reach the pose within the joints' ranges
 
     def least(self, name: str) -> float:
         """Size below which an answer counts as so large: weights and inertia may balance, leaving their rounding."""
@@ -84,11 +85,13 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
         "hold": np.ones((n, 1)),
     }
     mode, at_home = np.arange(n, dtype=np.int64) % kinematics.n_modes, 0
-    if kinematics.engine.iterated:  # in home's mode where another leaves the ranges of the joints
+    iterated = kinematics.engine.iterated
+    if iterated or not kinematics.constant_space:  # in home's mode where another has none, or leaves the joints' ranges
         for k in range(1, kinematics.n_modes):
             rows = np.flatnonzero(mode == k)
             if len(rows):
-                outside = kinematics.inverse(pose[rows], mode=k).status != Status.CONVERGED
+                codes = kinematics.inverse(pose[rows], mode=k).status
+                outside = codes != Status.CONVERGED if iterated else ~closes(codes)
                 mode[rows[outside]] = 0
                 at_home += int(outside.sum())
     widths = {"inverse": len(kinematics.joint_names), "jacobian": 6 * m, "inverse_dynamics": m, "direct_dynamics": 6}
@@ -341,7 +344,11 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         margins=places["margins"],
         hold=places["hold"],
         direct=list(CALLS).index("direct_dynamics"),
-        at_home=(states.at_home and f", {states.at_home} in home's mode, as joints leave their ranges in others") or "",
+        at_home=(
+            states.at_home
+            and f", {states.at_home} in home's mode, as others do not reach the pose within the joints' ranges"
+        )
+        or "",
         names=names,
         codes=codes,
         table=table,
