@@ -325,7 +325,7 @@ def test_many_poses_at_once_are_as_one_at_a_time(name: str) -> None:
     """An H4 has singular poses among them, whose structure the others do not share."""
     robot = Analysis(sprung(name.split()[1]) if " " in name else load_mechanism(name), stiffness=1e5)
     x = {"wrist_3ups_s": "yaw"}.get(name, "x")
-    poses = np.array([robot._pose_at({x: value}) for value in np.linspace(-0.06, 0.06, 9)])
+    poses = np.array([robot.pose_at({x: value}) for value in np.linspace(-0.06, 0.06, 9)])
     stiff, sag = (robot.quantity(kind).of(robot.robot, poses) for kind in ("turning_stiffness", "sag"))
     for k, pose in enumerate(poses):
         if name == "h4" and k == 4:
