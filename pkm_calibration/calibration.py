@@ -168,15 +168,19 @@ def calibrate(
     arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))
     refused = _refusals(mechanism, found, measured, before, judged or after)
     hidden = _doubts(whole, fit, only, chosen, found, total, refused, notes)
-    if not refused and any(joint.mimic for joint in mechanism.joints):
-        try:
-            corrected(mechanism, moves)
-        except DescriptionError as error:
-            notes.append(f"WARNING: no program will take the file of corrections: {error}")
+    _check_gears(mechanism, () if refused else moves, notes)
     return Calibration(
         mechanism, measured, chosen, found, moves, before, after, judged, frame, tuple(notes), tuple(refused),
         tuple(hidden), arrows,
     )  # fmt: skip
+
+
+def _check_gears(mechanism: Mechanism, moves: Sequence[Displacement], notes: list[str]) -> None:
+    if moves and any(joint.mimic for joint in mechanism.joints):
+        try:
+            corrected(mechanism, moves)
+        except DescriptionError as error:
+            notes.append(f"WARNING: no program will take the file of corrections: {error}")
 
 
 def _estimated_where_regular(

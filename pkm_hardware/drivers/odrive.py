@@ -245,14 +245,7 @@ class ODriveDriver(Driver):
         while not np.isfinite(self._positions).all():
             self._look()
             if time.monotonic() > began + _GREETING:
-                raise DeviceError(self._without_place(began))
-
-    def _without_place(self, began: float) -> str:
-        rows = [(board, actuator, axis) for board in self.boards for actuator, axis in board.axes]
-        board, actuator, axis = next(row for row in rows if not math.isfinite(self._positions[row[1]]))
-        if self._times[actuator] < began:
-            return f"no answer from the ODrive on {board.line.port}: is the baud rate right?"
-        return f"{board.line.port}: axis{axis} reads {self._positions[actuator]:g} turns: look at its encoder"
+                raise DeviceError(_without_place(self.boards, self._positions, self._times, began))
 
     def close(self) -> None:
         """Close the lines."""
@@ -567,3 +560,11 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     properties = Properties(**{name: tuple(values) for name, values in asked.items()})
     driver = ODriveDriver(tuple(boards.values()), silence, error, properties, limits, watchdog, current)
     return Drives(driver, scale, home, homing)
+
+
+def _without_place(boards: Sequence[Board], positions: Array, times: Array, began: float) -> str:
+    rows = [(board, actuator, axis) for board in boards for actuator, axis in board.axes]
+    board, actuator, axis = next(row for row in rows if not math.isfinite(positions[row[1]]))
+    if times[actuator] < began:
+        return f"no answer from the ODrive on {board.line.port}: is the baud rate right?"
+    return f"{board.line.port}: axis{axis} reads {positions[actuator]:g} turns: look at its encoder"
