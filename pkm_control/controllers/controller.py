@@ -25,6 +25,21 @@ _HOME_MODE = 0  # the working mode of home
 ROUNDED = 1e-4  # of the characteristic length: by how much interpolation may miss a motion space that turns
 
 
+def left_inverse(matrix: Array, independent: bool) -> Array:
+    """Pseudo-inverse (m, n) of a matrix (n, m), in some microseconds where its columns are independent."""
+    if not independent:
+        return np.asarray(np.linalg.pinv(matrix, rcond=1e-9))
+    return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T))
+
+
+def projection(basis: Array, length: float, independent: bool) -> Array:
+    """Projection (6, 6) of twists onto the columns of a basis (6, m), rotations counting at a length [m]."""
+    weights = scaling(length)
+    scaled = basis * weights[:, None]
+    onto = scaled @ left_inverse(scaled, independent)
+    return np.asarray(onto * weights / weights[:, None])
+
+
 class ControlModel:
     """Inverse kinematics and inverse dynamics by the lean calls of the library, with `payload` on the platform.
 
@@ -83,8 +98,7 @@ class ControlModel:
         if there is None:
             return at, twist, acceleration
         at = self._kinematics.at(there, joints)
-        weights = scaling(self._kinematics.characteristic_length)
-        onto = at.subspace @ np.linalg.pinv(at.subspace * weights[:, None]) * weights
+        onto = projection(at.subspace, self._kinematics.characteristic_length, False)
         twist = onto @ twist
         bias = at.platform_acceleration(twist, np.zeros(len(self._position_out)))
         return at, twist, bias + onto @ (acceleration - bias)

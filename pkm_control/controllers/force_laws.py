@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import LawError
-from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.controllers.controller import Controller, Measured, Reference, left_inverse, projection
 from pkm_control.controllers.force_task import ForceTask
 from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY
 from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
-from pkm_kinematics.solve.singularity import scaling
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,21 +52,6 @@ class Freedoms:
         """Mass or inertia [kg or kg m^2] of the platform pushed along a direction (6,), base axes, otherwise free."""
         rate = self.basis.T @ direction
         return 1.0 / max(float(rate @ np.linalg.solve(self.mass, rate)), 1e-300)
-
-
-def left_inverse(matrix: Array, independent: bool) -> Array:
-    """Pseudo-inverse (m, n) of a matrix (n, m), in some microseconds where its columns are independent."""
-    if not independent:
-        return np.asarray(np.linalg.pinv(matrix, rcond=1e-9))
-    return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T))
-
-
-def projection(basis: Array, length: float, independent: bool) -> Array:
-    """Projection (6, 6) of twists onto the columns of a basis (6, m), rotations counting at a length [m]."""
-    weights = scaling(length)
-    scaled = basis * weights[:, None]
-    onto = scaled @ left_inverse(scaled, independent)
-    return np.asarray(onto * weights / weights[:, None])
 
 
 CARRIED = 0.25  # of the natural frequency: how quickly what is felt is carried

@@ -271,7 +271,7 @@ def test_sensitivities_are_the_differences_of_displaced_robots(robot_name: str, 
             turned = first.platform[:, :3, :3] @ np.swapaxes(second.platform[:, :3, :3], 1, 2)
             moved = np.hstack((first.platform[:, :3, 3] - second.platform[:, :3, 3], rotation_vectors(turned)))
             slopes.append((moved / (2.0 * step), (first.q - second.q) / (2.0 * step)))
-        assert max(left[2:]) < 0.3 * max(left[:2]) + 1e-12 * parameters.model.length, name  # rounding
+        assert max(left[2:]) < 0.3 * max(left[:2]) + 1e-12 * parameters.model.length, name  # or what rounding leaves
         for whole, half, exact in zip(*slopes, (twists[:, :, k], rates[:, :, k]), strict=True):
             size = max(1.0, float(np.abs(exact).max()))
             assert np.abs((4.0 * half - whole) / 3.0 - exact).max() < 1e-6 * size, name  # Richardson's
