@@ -15,6 +15,7 @@ import numpy as np
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
 from pkm_control.keep_out import read_keep_outs
+from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop, Period
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.guard import cause_of
@@ -147,7 +148,7 @@ def run_motion(
     recorder = Recorder(loop.limits, expected)
     begun = clock.time()
     motion = Motion(path, follower.time + dt, braking=ready.braking, events=ready.events)
-    follower.follow(motion)
+    requests.follow(follower, motion)
     loop.on_output = lambda event: recorder.mark(Mark(follower.time - motion.start, event.name, event.value))
     fixed = pace or FixedRateLoop(loop.rate)
     faults: tuple[str, ...] = ()

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from pkm_control.controllers.controller import Controller, Measured
+from pkm_control.loop.followed_motion import Tolerances
 from pkm_description.mechanism import Array
 
 ACTIVE = "active"
@@ -80,6 +84,8 @@ class ReadingRate:
 _LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference by default
 _TURN = 2.0  # rad per characteristic length of that
 _DEPARTED = 0.25  # of that
+_ARRIVED = 0.1  # of that: nearer than this to its goal a motion has reached it
+_SETTLING = 2.0  # s, for a platform to come there
 _CAUGHT = 3  # departures on one way to rest
 _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it takes back; one that is wrong is no matter
 
@@ -118,6 +124,13 @@ class StrayWatch:
     def note_departure(self) -> None:
         """Count one more."""
         self._departures += 1
+
+    def goal(self, asked: Tolerances) -> Tolerances:
+        """Those of a motion; where none are asked for at its goal, a part of what loses the platform."""
+        if min(asked.goal_position, asked.goal_rotation) < math.inf:
+            return asked
+        near = {"goal_position": _ARRIVED * self._position, "goal_rotation": _ARRIVED * self._rotation}
+        return replace(asked, **near, goal_time=asked.goal_time or _SETTLING)
 
     def rest(self) -> None:
         """The platform came to rest."""

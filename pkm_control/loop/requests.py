@@ -172,6 +172,13 @@ def begin(
     if motion.start > now + FARTHEST:
         raise GoalError(f"the trajectory starts in {motion.start - now:.6g} s, more than {FARTHEST:g} s ahead")
     motion.start = motion.start or now + delay
+    follow(follower, motion)
+
+
+def follow(follower: TrajectoryFollower, motion: Motion) -> None:
+    """Follow a motion, which has to come near its goal, unless the law gives way to what pushes the platform."""
+    if not follower.controller.yields:
+        motion.tolerances = follower.stray.goal(motion.tolerances)
     follower.follow(motion)
 
 

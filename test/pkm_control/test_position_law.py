@@ -16,6 +16,7 @@ from pkm_control.loop.control_loop import ControlLoop, switch_on
 from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.guard import PositionGuard
+from pkm_control.loop.requests import follow
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
@@ -172,6 +173,28 @@ def test_commands_that_act_late_are_those_of_a_later_time(light: Kinematics, tol
         assert motion.largest[0] < 0.2 * 2 * PERIOD * fastest
     else:
         assert motion.largest[0] == pytest.approx(2 * PERIOD * fastest, rel=0.05)  # it lags
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_a_motion_with_a_drive_that_stays_where_it_is_does_not_succeed(
+    loop: Loop, stuck: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The platform is far nearer to its goal than what loses it, and no tolerance was asked for."""
+    loop.run(0.2)
+    read = loop.machine.read
+    stays = np.where([stuck, *[False] * 5], read().positions, np.nan)
+
+    def positions() -> object:
+        state = read()
+        return replace(state, positions=np.where(np.isnan(stays), state.positions, stays))
+
+    monkeypatch.setattr(loop.machine, "read", positions)
+    motion = Motion(loop.way(0.005, 0.0, 1.0), loop.machine.time)
+    follow(loop.follower, motion)
+    assert loop.run(1.1).mode is (Mode.TRACKING if stuck else Mode.HOLDING)
+    loop.run(2.0)
+    assert motion.outcome is (Outcome.GOAL_TOLERANCE_VIOLATED if stuck else Outcome.SUCCESSFUL)
+    assert ("from the goal" in motion.reason) == stuck
 
 
 def test_pause_resume_override_stop_and_jog(loop: Loop) -> None:
