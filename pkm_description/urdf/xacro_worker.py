@@ -17,6 +17,7 @@ import re
 import resource
 import sys
 import xml.parsers.expat
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import xacro
@@ -105,9 +106,11 @@ def expanded(task: dict[str, Any]) -> dict[str, Any]:
             messages.seek(0)
             xacro.print_location()
             place = " ".join(messages.getvalue().split())
-            what = " ".join(str(error).split()) or repr(error)
+            first = first_cause(error)
+            own = isinstance(first, UnknownPackageError)  # which xacro tells twice, with its class
+            what = " ".join(str(first if own else error).split()) or repr(error)
             problem = f"xacro cannot expand it: {what} ({place})"
-            return {"problem": problem, "remedy": remedy_of(error)}
+            return {"problem": problem, "remedy": remedy_of(first)}
     unknown = arguments.unknown(task["arguments"], task["path"])
     if unknown:
         remedy = "correct the name of the argument; pkm check ROBOT --args lists them with their meaning"
@@ -126,11 +129,15 @@ class ImpossibleError(ValueError):
         self.names = names
 
 
-def remedy_of(error: BaseException) -> str:
-    """Remedy for an error of xacro's, from its first cause."""
-    first: Any = error
-    while getattr(first, "exc", None) is not None:
-        first = first.exc
+def first_cause(error: Any) -> Any:
+    """What an error of xacro's wraps."""
+    while getattr(error, "exc", None) is not None:
+        error = error.exc
+    return error
+
+
+def remedy_of(first: Any) -> str:
+    """Remedy for what xacro met."""
     if isinstance(first, ImpossibleError):
         names = ", ".join(first.names)
         return (
@@ -146,6 +153,9 @@ def remedy_of(error: BaseException) -> str:
     if isinstance(first, UnknownNameError):
         near = f"did you mean {first.near}? Else " if first.near else ""
         return f'{near}write <xacro:property name="{first.name}" value="..."/> above the place where it is used'
+    if isinstance(first, UnknownPackageError):
+        near = f"did you mean $(find {first.near})? Else " if first.near else ""
+        return f"{near}source the workspace in which the package is installed, or give the path of the file"
     if message.startswith("Undefined property to forward: "):
         name = message.rpartition(" ")[2]
         return (
@@ -230,6 +240,20 @@ def find_includes(package: str) -> None:
     xacro.abs_filename_spec = find
 
 
+class UnknownPackageError(Exception):
+    """`$(find name)` of a package that is not there; `near` is one that is."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"$(find {name}): no package '{name}' is installed")
+        self.near = "".join(difflib.get_close_matches(name, known, n=1))
+
+
+def _installed_packages() -> Iterator[str]:
+    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
+        with contextlib.suppress(OSError):
+            yield from os.listdir(os.path.join(prefix, "share", "ament_index", "resource_index", "packages"))
+
+
 def find_package(name: str, directory: str) -> None:
     """Let `$(find name)` mean a directory where no ament index knows this package: a source tree, or a wheel."""
     original = substitution_args._eval_find
@@ -239,10 +263,8 @@ def find_package(name: str, directory: str) -> None:
             return directory
         try:
             return str(original(package))
-        except ImportError as error:
-            raise substitution_args.SubstitutionException(
-                f"$(find {package}) needs a ROS installation (ament_index_python)"
-            ) from error
+        except (ImportError, LookupError, OSError):  # no index, or the package is not in it
+            raise UnknownPackageError(package, [name, *_installed_packages()]) from None
 
     substitution_args._eval_find = find
     substitution_args._eval_dict["find"] = find

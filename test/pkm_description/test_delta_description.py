@@ -162,8 +162,15 @@ def test_an_argument_that_the_file_does_not_have_is_refused(name: str, words: st
             "No such file or directory: .*my_limbs/rus2.xacro",
             r"\$\(find pkm_control\)/pkm_description/limbs/NAME.xacro",
         ),
+        (
+            ROBOTS / "delta.urdf.xacro",
+            "../limbs/rus2.xacro",
+            "$(find pkm_contrl)/pkm_description/limbs/rus2.xacro",
+            r"cannot expand it: \$\(find pkm_contrl\): no package 'pkm_contrl' is installed \(when",
+            r"did you mean \$\(find pkm_control\)\?",
+        ),
     ],
-    ids=["rods of a Delta", "rods of a hexapod", "division by zero", "include"],
+    ids=["rods of a Delta", "rods of a hexapod", "division by zero", "include", "package"],
 )
 def test_numbers_that_cannot_be_are_named(
     tmp_path: Path, source: Path, old: str, new: str, problem: str, remedy: str
