@@ -42,6 +42,7 @@ _WATCHDOG = 1.0  # s, after which the board ends the pulses where this program i
 _SMALL = 1e-4  # rad or m
 # Of a machine of which nothing is known yet
 _FILE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("unknown_servos.yaml").read_text())
+_ANSWERS = ("channel", "offset", "sign")
 Ask = Callable[[str], str]
 
 
@@ -92,11 +93,24 @@ class Servo:
             self._error = str(error) or repr(error)
 
 
-def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, simulate: bool = False) -> dict[str, Any]:
-    """Go through the servos of a robot; the machine file `values` with their channels, signs and offsets."""
+Servos = dict[str, dict[str, Any]]
+
+
+def answered(mechanism: Mechanism, values: dict[str, Any]) -> Servos:
+    """The servos of a file that lacks others; none of one that has them all, which is gone through anew."""
+    given = values.get("actuators") or {}
+    whole = [name for name in mechanism.actuated_joints if set(_ANSWERS) <= set(given.get(name) or {})]
+    return {name: dict(given[name]) for name in whole} if len(whole) < len(mechanism.actuated_joints) else {}
+
+
+def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, actuators: Servos, simulate: bool = False) -> None:
+    """Go through the servos of a robot that `actuators` lacks, and add their channels, signs and offsets to what the
+    machine file `values` has of them.
+    """
     line = SerialLine(str(values["port"]), int(values.get("baud", _FILE["baud"])))
-    actuators: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(mechanism.actuated_joints):
+        if name in actuators:
+            continue
         joint = mechanism.joint_named[name]
         own = dict((values.get("actuators") or {}).get(name) or {})
         print(f"\n{name} ({joint.type.value}, {number + 1} of {len(mechanism.actuated_joints)})")
@@ -105,7 +119,6 @@ def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, simulate: boo
         while own["channel"] in taken:
             print(f"  {taken[own['channel']]} is on channel {own['channel']}")
             own["channel"] = _channel(ask, text, number)
-        actuators[name] = own
         used = {**_FILE["defaults"], **(values.get("defaults") or {}), **own}
         pulses = np.array([[float(used["pulse_min"]), float(used["pulse_max"])]])
         driver = ServoDriver(line, (own["channel"],), pulses, watchdog=_WATCHDOG)
@@ -116,7 +129,7 @@ def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, simulate: boo
             _find(mechanism, joint, own, used, driver, ask)
         finally:
             driver.close()
-    return {**values, "actuators": actuators}
+        actuators[name] = own
 
 
 def _find(
@@ -233,32 +246,68 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     previous = {number: signal.signal(number, _interrupt) for number in ENDING}
     try:
-        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
-        values = read_yaml(given.hardware_file)[1] if given.hardware_file else _FILE
-        values = {**values, **({"port": given.serial_port} if given.serial_port else {})}
-        values = set_up(mechanism, values, input, given.simulate)
-        text = yaml.safe_dump(_plain(values), sort_keys=False)
-        try:
-            write_whole(output, f"# docs/hardware.md explains every key.\n{text}")
-        except OSError as error:
-            print(f"\n{text}")
-            raise PkmError(f"{output}: {error.strerror}; its text is above") from error
-        file = read_machine_file(output)
-        make_drives(file.kind, Kinematics(mechanism), file)
-    except EOFError:
-        print("\npkm servo-setup: nobody answers its questions: it needs a terminal", file=sys.stderr)
-        return 1
-    except (PkmError, DeviceError) as error:
-        print(f"\npkm servo-setup: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\npkm servo-setup: ended, no servo has pulses; nothing is written", file=sys.stderr)
-        return 130
+        return _held(given, output)
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def _held(given: argparse.Namespace, output: Path) -> int:
+    """Hold the dialogue and write its file; the exit status."""
+    values: dict[str, Any] = {}
+    servos: Servos = {}
+    try:
+        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+        values = read_yaml(given.hardware_file)[1] if given.hardware_file else _FILE
+        values = {**values, **({"port": given.serial_port} if given.serial_port else {})}
+        servos = answered(mechanism, values)
+        if servos:
+            print(f"{given.hardware_file} has {', '.join(servos)}; it goes on with the others")
+        set_up(mechanism, values, input, servos, given.simulate)
+    except (EOFError, PkmError, DeviceError) as error:
+        why = "nobody answers its questions: it needs a terminal" if isinstance(error, EOFError) else error
+        print(f"\npkm servo-setup: {why}{_kept(output, values, servos)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        kept = _kept(output, values, servos) or "; nothing is written"
+        print(f"\npkm servo-setup: ended, no servo has pulses{kept}", file=sys.stderr)
+        return 130
+    try:
+        _write(output, values, servos)
+        file = read_machine_file(output)
+        make_drives(file.kind, Kinematics(mechanism), file)
+    except PkmError as error:
+        print(f"\npkm servo-setup: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\npkm servo-setup: ended, no servo has pulses; {output} was not checked", file=sys.stderr)
+        return 130
     print(f"\n{output} is written. Next: ./pkm play {given.robot} --hardware-file {output} --dry")
     return 0
+
+
+def _write(output: Path, values: dict[str, Any], servos: Servos) -> None:
+    text = yaml.safe_dump(_plain({**values, "actuators": servos}), sort_keys=False)
+    try:
+        write_whole(output, f"# docs/hardware.md explains every key.\n{text}")
+    except OSError as error:
+        print(f"\n{text}")
+        raise PkmError(f"{output}: {error.strerror}; its text is above") from error
+
+
+def _kept(output: Path, values: dict[str, Any], servos: Servos) -> str:
+    """Keep the answers of a dialogue that was broken off; where they are, in words, empty where there are none. A file
+    that has more of them stays as it is.
+    """
+    before = read_yaml(output)[1].get("actuators") or {} if output.exists() else {}
+    if set(servos) <= set(before):
+        new = {name: one for name, one in servos.items() if one != before[name]}
+        return f"; {output} is as it was, and the answers are: {new}" if new else ""
+    try:
+        _write(output, values, servos)
+    except PkmError as error:
+        return f"; {error}"
+    return f"; {output} has {', '.join(servos)}, and --hardware-file {output} goes on from there"
 
 
 def _plain(value: Any) -> Any:

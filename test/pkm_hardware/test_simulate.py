@@ -154,6 +154,46 @@ def test_servo_setup_leaves_no_pulses_where_it_is_broken_off(monkeypatch: pytest
     assert not (tmp_path / "no.yaml").exists()
 
 
+@pytest.mark.parametrize("how", [KeyboardInterrupt, EOFError])
+def test_servo_setup_that_is_broken_off_goes_on_where_it_was(
+    how: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A whole file that it began with is not made a mixture: the new answers are told."""
+    path, asked = tmp_path / "mine.yaml", [""]
+    begins_with = ["--hardware-file", str(path)]
+
+    def person(until: int, offset: str = "3") -> None:
+        def answers(text: str) -> str:
+            asked.extend(["channel"] if "channel" in text else [])
+            if asked.count("channel") > until:
+                raise how
+            return "y" if "Did it go" in text else offset if "Where is" in text else ""
+
+        asked.clear()
+        monkeypatch.setattr("builtins.input", answers)
+
+    monkeypatch.setattr(servo_setup, "_SPEED", 1e6)
+    status = 130 if how is KeyboardInterrupt else 1
+    person(0)
+    assert servo_setup.main([HEXAPOD, "--simulate", "-o", str(path)]) == status
+    assert not path.exists()
+    person(2)
+    assert servo_setup.main([HEXAPOD, "--simulate", "-o", str(path)]) == status
+    assert f"has limb1_arm, limb2_arm, and --hardware-file {path} goes on" in capsys.readouterr().err
+    person(6, "4")
+    assert servo_setup.main([HEXAPOD, "--simulate", *begins_with]) == 0
+    assert asked.count("channel") == 4
+    whole = path.read_text()
+    found = yaml.safe_load(whole)["actuators"]
+    assert [one["channel"] for one in found.values()] == list(range(6))
+    assert [one["offset"] for one in found.values()] == pytest.approx(np.radians([3, 3, 4, 4, 4, 4]), abs=1e-6)
+    person(1, "5")
+    capsys.readouterr()
+    assert servo_setup.main([HEXAPOD, "--simulate", *begins_with]) == status
+    assert path.read_text() == whole
+    assert "is as it was, and the answers are: {'limb1_arm': {" in capsys.readouterr().err
+
+
 @pytest.mark.by_day(signal.SIGTERM)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_servo_setup_leaves_no_pulses_where_it_is_ended(number: signal.Signals, tmp_path: Path) -> None:
