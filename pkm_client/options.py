@@ -6,10 +6,8 @@ from __future__ import annotations
 import argparse
 import csv
 import difflib
-import math
 import re
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,8 +16,20 @@ from pkm_control.motion.files.shipped import motion_names
 from pkm_control.operator_interface import DAMPING, LAWS, NATURAL_FREQUENCY
 from pkm_description.command_options import ROBOT, XACRO_ARGS
 from pkm_description.command_options import add_robot as add_robot
+from pkm_description.command_options import coordinate as coordinate
+from pkm_description.command_options import count as count
+from pkm_description.command_options import distance as distance
+from pkm_description.command_options import length as length
+from pkm_description.command_options import mass as mass
+from pkm_description.command_options import not_negative as not_negative
+from pkm_description.command_options import number as number
+from pkm_description.command_options import positive as positive
+from pkm_description.command_options import share as share
+from pkm_description.command_options import speed as speed
+from pkm_description.command_options import turn_rate as turn_rate
+from pkm_description.command_options import velocity as velocity
+from pkm_description.command_options import within as within
 from pkm_hardware.machine_kinds import KINDS, SIMULATED
-from pkm_runtime.describable import SCALES, number_and_unit
 from pkm_runtime.scheduling import PRIORITY
 
 SWITCH = ("true", "false")
@@ -158,48 +168,3 @@ def add(group: argparse._ActionsContainer, name: str, **changed: Any) -> None:
     group.add_argument(
         f"--{name.replace('_', '-')}", **{"default": default, "help": one.description, **words, **changed}
     )
-
-
-# Numbers
-
-
-def within(
-    lowest: float, highest: float, words: str, kind: type[float] | type[int] = float, units: Sequence[str] = ()
-) -> Callable[[str], Any]:
-    """A parser of numbers from `lowest` to `highest`, with `units` in SI those of them; errors say in `words` what."""
-    scales = {name: scale for unit in units for name, scale in SCALES[unit].items()}
-
-    def parse(text: str) -> float | int:
-        value, unit = number_and_unit(text) if scales else (kind(text), "")
-        if unit and unit not in scales:
-            raise argparse.ArgumentTypeError(f"{text.strip()} has none of its units: {', '.join(scales)}")
-        value *= scales.get(unit, 1)
-        if not lowest <= value <= highest:  # true of NaN
-            raise argparse.ArgumentTypeError(f"{text.strip()} is not {words}")
-        return value
-
-    parse.__name__ = "integer" if kind is int else "number"  # which argparse calls a text that is none
-    return parse
-
-
-_LARGEST, _SMALLEST = sys.float_info.max, math.ulp(0.0)
-number = within(-_LARGEST, _LARGEST, "a finite number")
-length, velocity, turn_rate = (
-    within(-_LARGEST, _LARGEST, "a finite number", units=(unit,)) for unit in ("m", "m/s", "rad/s")
-)
-speed = within(_SMALLEST, _LARGEST, "a finite number greater than zero", units=("m/s",))
-positive = within(_SMALLEST, _LARGEST, "a finite number greater than zero")
-not_negative = within(0.0, _LARGEST, "a finite number, zero or greater")
-mass, distance = (within(0.0, _LARGEST, "a finite number, zero or greater", units=(unit,)) for unit in ("kg", "m"))
-share = within(0.0, 0.9, "between 0 and 0.9")
-count = within(1, 1_000_000, "an integer from 1 to 1000000", int)
-
-
-def coordinate(text: str) -> tuple[float, str]:
-    """A number in SI units, and "m" or "rad" where its text ends in a unit of them, else an empty text."""
-    unit = number_and_unit(text)[1]
-    si = next((one for one in ("m", "rad") if unit in SCALES[one]), "")
-    return within(-_LARGEST, _LARGEST, "a finite number", units=(si or "m",))(text), si
-
-
-coordinate.__name__ = "number"

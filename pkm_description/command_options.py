@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pkm_runtime.describable import SCALES, number_and_unit
 from pkm_runtime.errors import UsageError
 from pkm_runtime.whole_files import write_whole
 
@@ -86,3 +88,48 @@ def write_files(folder: Path, files: Mapping[str, str], command: str) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         comment = _COMMENTS.get(Path(name).suffix, "# {}")
         write_whole(folder / name, f"{text}{comment.format(mark)}\n")
+
+
+# Numbers
+
+
+def within(
+    lowest: float, highest: float, words: str, kind: type[float] | type[int] = float, units: Sequence[str] = ()
+) -> Callable[[str], Any]:
+    """A parser of numbers from `lowest` to `highest`, with `units` in SI those of them; errors say in `words` what."""
+    scales = {name: scale for unit in units for name, scale in SCALES[unit].items()}
+
+    def parse(text: str) -> float | int:
+        value, unit = number_and_unit(text) if scales else (kind(text), "")
+        if unit and unit not in scales:
+            raise argparse.ArgumentTypeError(f"{text.strip()} has none of its units: {', '.join(scales)}")
+        value *= scales.get(unit, 1)
+        if not lowest <= value <= highest:  # true of NaN
+            raise argparse.ArgumentTypeError(f"{text.strip()} is not {words}")
+        return value
+
+    parse.__name__ = "integer" if kind is int else "number"  # which argparse calls a text that is none
+    return parse
+
+
+_LARGEST, _SMALLEST = sys.float_info.max, math.ulp(0.0)
+number = within(-_LARGEST, _LARGEST, "a finite number")
+length, velocity, turn_rate = (
+    within(-_LARGEST, _LARGEST, "a finite number", units=(unit,)) for unit in ("m", "m/s", "rad/s")
+)
+speed = within(_SMALLEST, _LARGEST, "a finite number greater than zero", units=("m/s",))
+positive = within(_SMALLEST, _LARGEST, "a finite number greater than zero")
+not_negative = within(0.0, _LARGEST, "a finite number, zero or greater")
+mass, distance = (within(0.0, _LARGEST, "a finite number, zero or greater", units=(unit,)) for unit in ("kg", "m"))
+share = within(0.0, 0.9, "between 0 and 0.9")
+count = within(1, 1_000_000, "an integer from 1 to 1000000", int)
+
+
+def coordinate(text: str) -> tuple[float, str]:
+    """A number in SI units, and "m" or "rad" where its text ends in a unit of them, else an empty text."""
+    unit = number_and_unit(text)[1]
+    si = next((one for one in ("m", "rad") if unit in SCALES[one]), "")
+    return within(-_LARGEST, _LARGEST, "a finite number", units=(si or "m",))(text), si
+
+
+coordinate.__name__ = "number"

@@ -40,10 +40,9 @@ from pkm_analysis.requirements.grammar import (
     read_bound,
     read_number,
 )
-from pkm_description.command_options import NO, OPEN
+from pkm_description.command_options import NO, OPEN, distance, mass, not_negative, positive
 from pkm_description.mechanism import Inertial
 from pkm_runtime import sweeps as chunks
-from pkm_runtime.describable import SCALES, number_and_unit
 
 if TYPE_CHECKING:
     from pkm_analysis.analysis import Analysis
@@ -60,10 +59,7 @@ def _wrong_place(given: argparse.Namespace) -> str:
 
 def _workspace(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
     analysis = asked(given, mechanism, sweeps)
-    at = {**where(analysis, given), "tolerance": None}
-    if given.tolerance is not None:
-        number, unit = read_number(given.tolerance, "--tolerance")
-        at["tolerance"] = in_si(number, unit or "m", "m", "--tolerance")
+    at = {**where(analysis, given), "tolerance": given.tolerance}
     if given.kind:
         turn = ranges_of(analysis.robot.coordinates, given.turn) or None
         at = {name: value for name, value in at.items() if name not in ("vary", "hold")}
@@ -372,32 +368,8 @@ def _wrong_errors(given: argparse.Namespace) -> str:
     return _wrong_wrench(given)
 
 
-def _not_negative(text: str) -> float:
-    value = float(text)
-    if not 0.0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is negative or not a number")
-    return value
-
-
-def _payload(text: str) -> float:
-    number, unit = number_and_unit(text)
-    if unit and unit not in SCALES["kg"]:
-        raise argparse.ArgumentTypeError(f"{text.strip()} has none of its units: {', '.join(SCALES['kg'])}")
-    return _not_negative(str(number)) * SCALES["kg"][unit or "kg"]
-
-
-def _positive(text: str) -> float:
-    value = _not_negative(text)
-    if value == 0.0:
-        raise argparse.ArgumentTypeError("it is zero")
-    return value
-
-
-for parser in (_not_negative, _positive, _payload):
-    parser.__name__ = "number"  # which argparse calls a text that is none
-
 _END = {"nargs": "+", "metavar": "NAME=VALUE", "help": "coordinates, home's where not named, such as x=0.1 yaw=20deg"}
-_PAYLOAD = number("KG", "mass at the platform's origin [kg], or such as 500g", _payload, 0.0)
+_PAYLOAD = number("KG", "mass at the platform's origin [kg], or such as 500g", mass, 0.0)
 _BOX = "ranges of task coordinates, m and rad if no unit is named; coordinates that are not named stay at home"
 _MOTION = "a motion file (CSV), or a motion that ships: its path, straight lines with rounded corners"
 _MODES = f"working modes, as 0,1,2, home (which is 0), or all of them (at most {MANY}); home by default"
@@ -422,7 +394,7 @@ _EACH = [
         _workspace,
         (*WHERE, "--gpu", "--no-joint-limits"),
         {
-            "--tolerance": {"metavar": "M", "help": "how far the border may be off [m], or such as 1mm"},
+            "--tolerance": number("M", "how far the border may be off [m], or such as 1mm", distance),
             "--mesh": file("border as .stl, .ply or .obj"),
             "--kind": {"choices": KINDS, "help": "positions over orientations, instead of a held orientation"},
             "--turn": several("NAME=A:B", "ranges of angles for --kind, such as yaw=-20:20deg"),
@@ -594,9 +566,9 @@ _EACH = [
                 **_PAYLOAD,
                 "help": "mass at the platform's origin, where the file says none [kg], or such as 500g",
             },
-            "--rest": number("S", "rest after each run [s]", _not_negative, 0.0),
-            "--cycles-per-minute": number("N", "runs per minute, with a rest after each", _positive),
-            "--continuous": number("EFFORT", _CONTINUOUS, _positive, nargs="+"),
+            "--rest": number("S", "rest after each run [s]", not_negative, 0.0),
+            "--cycles-per-minute": number("N", "runs per minute, with a rest after each", positive),
+            "--continuous": number("EFFORT", _CONTINUOUS, positive, nargs="+"),
             "--motors": file("table of motors to choose from"),
             "--gears": file("table of gears to choose from; without, motors drive directly"),
         },

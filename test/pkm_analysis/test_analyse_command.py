@@ -152,10 +152,7 @@ def test_regions_of_home_by_word(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ("words", "answer"),
     [
         (["workspace", "--tolerance", "0"], "0 m is not a tolerance; give a length above zero"),
-        (["workspace", "--tolerance", "-1"], "-1 m is not a tolerance"),
-        (["workspace", "--tolerance", "nan"], "'nan' is no number"),
         (["workspace", "--tolerance", "5"], "a tolerance of 5 m is as large as the robot"),
-        (["workspace", "--tolerance", "1deg"], "'deg' is no unit of it; give it in m, mm"),
         (["workspace", "--resolution", "100000"], "1e+10 nodes; lower the resolution"),
         (["workspace", "--resolution", "0"], "0 nodes along a coordinate are not a grid"),
         (["map", "--resolution", "-3"], "-3 nodes along a coordinate are not a grid"),
@@ -183,9 +180,17 @@ def test_payloads_and_tolerances_take_units(capsys: pytest.CaptureFixture[str]) 
         said.append(json.loads(capsys.readouterr().out))
     assert said[0] == said[1]
     assert said[0]["payload"] == 0.5
-    for text, answer in (("5lb", "5lb has none of its units: kg, g"), ("x", "invalid number value: 'x'")):
-        with pytest.raises(SystemExit):
-            main(["delta", "predict", "pick_and_place", "--payload", text])
+    for option, text, answer in (
+        ("predict pick_and_place --payload", "5lb", "5lb has none of its units: kg, g"),
+        ("predict pick_and_place --payload", "x", "invalid number value: 'x'"),
+        ("predict pick_and_place --cycles-per-minute", "0", "0 is not a finite number greater than zero"),
+        ("workspace --tolerance", "1deg", "1deg has none of its units: m, mm"),
+        ("workspace --tolerance", "-1", "-1 is not a finite number, zero or greater"),
+        ("workspace --tolerance", "nan", "invalid number value: 'nan'"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            main(["delta", *option.split(), text])
+        assert refused.value.code == 2
         assert answer in capsys.readouterr().err
     assert main(["five_bar", "workspace", "--tolerance", "2mm", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tolerance"] == 0.002
