@@ -393,8 +393,6 @@ class MotionPlayer(Node):
             self._stay = False
             self._finish(run)
             self.exit_code = CUT_OFF if cut_off and not fault else self.exit_code
-        if self.exit_code is None and self._failed:  # of a run that stayed after a fault
-            self.exit_code = 1
 
     def _finish(self, run: MotionRun) -> None:
         code = 0 if run.completed and not run.fault else 1
@@ -418,6 +416,7 @@ class MotionPlayer(Node):
             self._write(run, recorder, loops)
         except Exception as error:  # of a thread, too, which nobody waits for
             self.get_logger().error(f"no report: {error}")
+            self._failed = True
             return False
         return True
 
@@ -450,6 +449,8 @@ class MotionPlayer(Node):
         """End, when no report is being written any more."""
         self._drawn_by = min(self._drawn_by, time.monotonic() + _DRAWN_WITHIN)
         self._reports.shutdown(cancel_futures=True)
+        if self.exit_code is None and self._failed:  # of a run that stayed after that
+            self.exit_code = 1
         super().destroy_node()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import Log
+from rclpy.node import Node
 
 from pkm_bringup.nodes import motion_player_node, requested_motions
 from pkm_bringup.nodes.motion_player_node import MotionPlayer
@@ -242,13 +243,24 @@ def test_what_somebody_stops_is_no_fault(outcome: Outcome, fault: str, stopped: 
     assert begun[0]  # who asked for it hears that it did not run to its end
 
 
-def test_the_exit_code_tells_of_a_fault_of_a_run_that_stayed(graph: Graph) -> None:
+@pytest.mark.parametrize("wrong", ["nothing", "fault", "report"])
+def test_the_exit_code_tells_of_what_went_wrong_in_a_run_that_stayed(
+    graph: Graph, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recording(faults: tuple[str, ...]) -> None:
+        raise OSError("No space left on device")
+
     player = graph.start(MotionPlayer, motion="none", stay=True)
+    recorder = SimpleNamespace(recording=recording) if wrong == "report" else None
+    run = MotionRun(Order("circle", 1, lambda _: None, plan=SimpleNamespace()), None, SimpleNamespace(), 0.0)
+    run.take, run.streams.stop, run.recorder = lambda everything: None, lambda: None, recorder
+    run.completed, run.fault = wrong != "fault", "it fell" if wrong == "fault" else ""
+    player._finish(run)
     player.at_exit()
     assert player.exit_code is None
-    player._failed = True
-    player.at_exit()
-    assert player.exit_code == 1
+    monkeypatch.setattr(Node, "destroy_node", lambda _: None)
+    player.destroy_node()
+    assert player.exit_code == (None if wrong == "nothing" else 1)
 
 
 def test_an_end_waits_only_so_long_for_the_page_of_a_report(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
