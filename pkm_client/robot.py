@@ -35,7 +35,7 @@ from pkm_control.motion.motion_space_paths import possible_poses, tilts_by_itsel
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.operator_interface import NO_FURTHER, Answer, Mode, Outcome
+from pkm_control.operator_interface import NO_FURTHER, TOOK_OVER, Answer, Mode, Outcome
 from pkm_control.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial, Mechanism
@@ -607,8 +607,9 @@ class Robot:
                 raise RefusedError(f"the controller did not accept the jog; it is {state.mode.name.lower()}")
         backend.steer(np.zeros(6), asked)
         if seen and not answer.success:
-            lost = self.state.mode in (Mode.WAITING, Mode.STOPPED)
-            raise MotionEndedError(Result(Outcome.STATE_LOST if lost else Outcome.PREEMPTED, answer.message))
+            mode = self.state.mode
+            outcome = Outcome.STATE_LOST if mode in (Mode.WAITING, Mode.STOPPED) else Outcome.PREEMPTED
+            raise MotionEndedError(Result(outcome, TOOK_OVER if mode is Mode.TRACKING else answer.message))
         _require(answer)
         self._until_rest()
         halted = f"it halted as twists came {late:.2g} s apart, on a busy computer" if late > RENEWAL else ""

@@ -24,7 +24,7 @@ from pkm_control.loop.running_loop import Controls, LoopThread
 from pkm_control.loop_settings import Setup
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.motion.point_trajectory import MotionPoints
-from pkm_control.operator_interface import POSITION, STOPPED_SINCE, Answer, Mode, Outcome
+from pkm_control.operator_interface import POSITION, Answer, Mode, Outcome
 from pkm_control.robot_loop import build_loop
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -171,7 +171,7 @@ class SimulatedBackend:
     def steer(self, twist: Array, asked: float) -> Answer:
         """Jog at a twist (6,) for a quarter of a second."""
         if twist.any() and asked <= self._queue.stopped:
-            return Answer(False, STOPPED_SINCE)
+            return Answer(False, self._queue.why_stopped)
         return self.operator.steer(twist)
 
     def wait(self, seconds: float) -> None:

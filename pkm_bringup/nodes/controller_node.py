@@ -259,7 +259,7 @@ class ControllerNode(Node):
                 commands = "position" if self._value("law") == POSITION else "effort"
                 kinematics, clearance = self._controls.kinematics, self._clearance(now)
                 state = motion_messages.state_message(action, stamp, kinematics, commands, clearance)
-                state.since_stop = at - self._queue.stopped
+                state.since_stop, state.why_stopped = at - self._queue.stopped, self._queue.why_stopped
                 self._state.publish(state)
             self._conveyors.publish(stamp)
 

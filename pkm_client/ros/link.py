@@ -21,7 +21,7 @@ from std_msgs.msg import String
 from pkm_client.backend import RobotState
 from pkm_client.client_errors import NoRobotError
 from pkm_client.ros.client_node import LOOK, ClientNode
-from pkm_control.operator_interface import STOPPED_SINCE, Answer, Mode, unready_to_jog
+from pkm_control.operator_interface import Answer, Mode, unready_to_jog
 from pkm_control.ros.operator_calls import POWER, OperatorCalls
 from pkm_description.description_error import DescriptionError
 from pkm_description.ros import messages, topics
@@ -108,13 +108,17 @@ class RosLink(ClientNode):
     def steer(self, twist: Array, asked: float) -> Answer:
         """Jog at a twist (6,) for a quarter of a second; a topic gives no answer, so all is checked before."""
         state = self.state()
-        problem = (STOPPED_SINCE if asked <= self._stopped else unready_to_jog(state.mode)) if twist.any() else ""
+        problem = (self._why_stopped(asked) or unready_to_jog(state.mode)) if twist.any() else ""
         if problem:
             return Answer(False, problem)
         message = TwistStamped(twist=messages.to_twist(twist))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._twist.publish(message)
         return Answer(True)
+
+    def _why_stopped(self, asked: float) -> str:
+        with self._news:
+            return self._state.why_stopped if self._state is not None and asked <= self._stopped else ""
 
     def _call_or_refuse(self, client: Any, request: Any, patience: float) -> Answer:
         name = client.srv_name

@@ -72,7 +72,7 @@ class GoalQueue:
         self._queue: queue.Queue[GoalRequest | None] = queue.Queue()
         self._waiting: list[GoalRequest] = []  # the one that is being checked included
         self.stopped = -math.inf  # s, monotonic clock: when a stop was asked for last
-        self._why_stopped = ""
+        self.why_stopped = ""
         self._thread = threading.Thread(target=self._run, name="goals", daemon=True)
         self._thread.start()
 
@@ -104,7 +104,7 @@ class GoalQueue:
 
     def withdraw_waiting(self, why: str) -> None:
         """Withdraw all motions that wait or are being checked, and those that were asked for and come later."""
-        self._why_stopped, self.stopped = why, time.monotonic()
+        self.why_stopped, self.stopped = why, time.monotonic()
         for goal in tuple(self._waiting):
             goal.withdrawn |= goal.motion is None
 
@@ -165,7 +165,7 @@ class GoalQueue:
     def _require_wanted(self, goal: GoalRequest) -> None:
         if goal.asked <= self.stopped:
             goal.withdrawn = True
-            raise GoalError(self._why_stopped)
+            raise GoalError(self.why_stopped)
         if goal.withdrawn:
             raise GoalError("cancelled")
 

@@ -355,6 +355,16 @@ def test_a_stop_by_somebody_else_ends_a_jog(robot: Robot) -> None:
     assert robot.state.reference[1] < stood[1] - 0.005
 
 
+def test_a_motion_takes_over_from_a_jog(robot: Robot) -> None:
+    """The jog is told so, not that somebody stopped it."""
+    task = robot.jog(linear=(0.0, 0.05, 0.0), seconds=60.0, block=False)
+    until(lambda: robot.state.moving, robot)
+    robot.wait(0.3)
+    robot.move_to(robot.kinematics.home)
+    with pytest.raises(MotionEndedError, match="PREEMPTED: another motion took over"):
+        task.result(30.0)
+
+
 def test_a_jog_whose_drives_go_off_is_lost(robot: Robot) -> None:
     task = robot.jog(linear=(0.0, 0.05, 0.0), seconds=60.0, block=False)
     until(lambda: robot.state.moving, robot)
