@@ -35,7 +35,7 @@ from pkm_control.motion.motion_space_paths import possible_poses, tilts_by_itsel
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import MotionPoints
 from pkm_control.motion.trajectory import Trajectory
-from pkm_control.operator_interface import NO_FURTHER, TOOK_OVER, Answer, Mode, Outcome
+from pkm_control.operator_interface import NO_FURTHER, TOOK_OVER, Answer, Mode, Outcome, unready_to_jog
 from pkm_control.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial, Mechanism
@@ -318,7 +318,9 @@ class Robot:
         if not (math.isfinite(seconds) and seconds > 0.0):
             raise RefusedError(f"seconds is {seconds}; give a number greater than zero")
         self._require_possible(twist)
-        asked = self._asked_now()
+        asked, state = self._asked_now(), self.state
+        if state.mode in (Mode.WAITING, Mode.STOPPED):
+            raise RefusedError(unready_to_jog(state.mode, state.reason))
         _require(self._backend.steer(twist, asked))
         task = Task(lambda task: self._jog(task, twist, seconds, asked), self._backend.waiting)
         if block:

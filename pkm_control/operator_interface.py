@@ -39,10 +39,13 @@ class Outcome(IntEnum):
     STATE_LOST = -5
 
 
-def unready_to_jog(mode: Mode) -> str:
-    """Why a controller in this mode takes no jog; empty where it takes one."""
+INACTIVE = "the machine is inactive"  # how the reason of a controller begins that waits for somebody to enable drives
+
+
+def unready_to_jog(mode: Mode, reason: str = "") -> str:
+    """Why a controller in this mode, for this reason, takes no jog; empty where it takes one."""
     if mode in (Mode.WAITING, Mode.STOPPED):
-        return f"the controller is {mode.name.lower()}"
+        return f"the controller is {mode.name.lower()}{reason and f': {reason}'}"
     return "a motion runs; pause or stop it first" if mode is Mode.TRACKING else ""
 
 

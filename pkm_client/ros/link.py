@@ -21,7 +21,7 @@ from std_msgs.msg import String
 from pkm_client.backend import RobotState
 from pkm_client.client_errors import NoRobotError
 from pkm_client.ros.client_node import LOOK, ClientNode
-from pkm_control.operator_interface import Answer, Mode, unready_to_jog
+from pkm_control.operator_interface import INACTIVE, Answer, Mode, unready_to_jog
 from pkm_control.ros.operator_calls import POWER, OperatorCalls
 from pkm_description.description_error import DescriptionError
 from pkm_description.ros import messages, topics
@@ -33,6 +33,7 @@ from pkm_interfaces.msg import ControllerState, Outputs
 Array = NDArray[np.float64]
 
 _SILENT = 2.0  # s without a state after which the controller is gone: it says a hundred a second
+_OFF = 3.0  # s; simulated drives come on within that, others wait for somebody
 _NONE = np.full(7, np.nan)
 
 
@@ -43,6 +44,7 @@ class RosLink(ClientNode):
         self._state: ControllerState | None = None
         self._heard = 0.0  # s, on the monotonic clock: when it came
         self._stopped = -math.inf  # s, on the monotonic clock: when it was stopped last, or a little later
+        self._on = time.monotonic()  # s: when the machine was last not known to be inactive
         self._text = ""
         self._sliding: set[str | None] = set()  # joints
         self._news = threading.Condition()
@@ -62,13 +64,15 @@ class RosLink(ClientNode):
         self._subscribe(node)
         deadline = time.monotonic() + timeout
         self._find(self._missing, timeout)
-        while self._waits(ready) and time.monotonic() < deadline:
+        while self._waits(ready) and time.monotonic() < min(deadline, self._on + _OFF):
             time.sleep(LOOK)
 
     # For readings that the controller has; with `ready`, for the first that it gets, too
     def _waits(self, ready: bool) -> bool:
         self._read_joints()
         assert self._state is not None
+        if not self._state.reason.startswith(INACTIVE):
+            self._on = time.monotonic()
         return ready if self._state.mode == Mode.WAITING else not self._joints and self._state.mode != Mode.STOPPED
 
     def _subscribe(self, node: Node) -> None:
@@ -108,7 +112,7 @@ class RosLink(ClientNode):
     def steer(self, twist: Array, asked: float) -> Answer:
         """Jog at a twist (6,) for a quarter of a second; a topic gives no answer, so all is checked before."""
         state = self.state()
-        problem = (self._why_stopped(asked) or unready_to_jog(state.mode)) if twist.any() else ""
+        problem = (self._why_stopped(asked) or unready_to_jog(state.mode, state.reason)) if twist.any() else ""
         if problem:
             return Answer(False, problem)
         message = TwistStamped(twist=messages.to_twist(twist))

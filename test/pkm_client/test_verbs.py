@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -210,4 +211,9 @@ def test_what_stops_is_asked_through_a_socket_and_over_ros_alike(capsys: pytest.
     assert said(capsys, name, "enable") == "the machine is active\n"
     off = said(capsys, name, "disable")
     assert said(capsys, name, "disable", *over_ros) == off == "the machine is inactive\n"
+    for words in (("jog", "0", "0", "0.01"), ("move", "0", "0", "-0.9")):
+        begun = time.monotonic()
+        refused = said(capsys, name, *words, *over_ros, code=1)
+        assert "the controller is waiting: the machine is inactive: its drives do not follow commands" in refused
+        assert time.monotonic() - begun < 30.0  # not as long as for a machine whose readings are still to come
     assert said(capsys, name, "enable") == "the machine is active\n"
