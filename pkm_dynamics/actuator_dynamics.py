@@ -153,9 +153,13 @@ class ActuatorDynamics:
         """Efforts [N m or N] for actuator accelerations (n_actuated,); NaN if these do not determine the platform."""
         return self._solved(self._efforts, self.velocities, accelerations)
 
+    def still(self, accelerations: Array) -> Array:
+        """As `efforts`, of the robot at rest where it is; its velocities stay."""
+        return self._solved(self._efforts, self._none, accelerations)
+
     def weight(self) -> Array:
         """Efforts (n_actuated,) [N m or N] that hold the robot at rest where it is; its velocities stay."""
-        return self._solved(self._efforts, self._none, self._none)
+        return self.still(self._none)
 
     def accelerations(self, efforts: Array) -> Array:
         """Accelerations (n_actuated,) under efforts (n_actuated,); NaN where these do not determine the platform."""

@@ -292,10 +292,8 @@ class SimulatedMachine(Machine):
 
     def _integrate(self, h: float) -> bool:
         if self._mode is CommandMode.EFFORT and self.time - self._command_time > self.command_timeout:
-            if not self._brakes.closed:
-                mass = actuator_mass_matrix(self.dynamics, self.pose)
-                if np.isfinite(mass).all():
-                    self._brakes.set_mass(mass)
+            if not self._brakes.holding and np.isfinite(mass := self._mass()).all():
+                self._brakes.set_mass(mass)
             braking = self._brakes.efforts(self._robot.velocities, h)
             if self._brakes.holding:
                 self._halt()
@@ -379,6 +377,13 @@ class SimulatedMachine(Machine):
         there = self.dynamics.kinematics.at(self.pose, seed=self._seed, mode=self._robot.mode)
         answer = self.dynamics.inverse(there, still, still, distribution=Distribution())
         return np.asarray(answer.effort, dtype=np.float64)
+
+    def _mass(self) -> Array:
+        passing = self._robot.passing
+        if passing is None:
+            return actuator_mass_matrix(self.dynamics, self.pose, self._robot.mode)
+        weight, pushes = passing.weight(), np.eye(len(self.limits.names))
+        return np.stack([passing.still(push) - weight for push in pushes], axis=1)
 
     def _pulling(self, wanted: Array) -> Array:
         """Efforts that drives of one-sided actuators give where their loops, one by one, want `wanted`."""

@@ -4,11 +4,14 @@
 import numpy as np
 import pytest
 
+from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine import CommandMode, Lifecycle, LifecycleError
 from pkm_hardware.simulated.drive_parts import CAPACITY, Encoder
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_kinematics import Kinematics, Status
 
 
 def energy(machine: SimulatedMachine, dynamics: Dynamics) -> float:
@@ -279,3 +282,25 @@ def test_encoders_are_read_not_the_truth(kinematics, dynamics, limits) -> None:
 def test_steps_that_make_no_sense_are_refused(kinematics, dynamics, limits, dt: float) -> None:
     with pytest.raises(ValueError, match="step"):
         active(kinematics, dynamics, limits).step(dt)
+
+
+def test_brakes_know_the_mass_of_every_working_mode() -> None:
+    """With that of home's they never brought these arms to rest, which turn in another one."""
+    dynamics = Dynamics(Kinematics(load_mechanism("five_bar")))
+    k = dynamics.kinematics
+    start, end = k.inverse(k.home, mode=1), np.array([0.04, 1.03])
+    machine = SimulatedMachine(dynamics, ActuatorLimits.of(k.mechanism), command_timeout=0.0)
+    machine.configure()
+    machine.activate()
+    robot = machine._robot
+    robot.passing = moving = robot._actuators
+    moving.place(k.home, start.joints)
+    for share in np.linspace(0.0, 1.0, 50):
+        assert moving.follow(start.actuated + share * (end - start.actuated)) is Status.CONVERGED
+    moving.move(np.array([-12.0, 17.7]))
+    for value, of in ((robot.pose, moving.pose), (robot.positions, end), (robot.twist, moving.twist)):
+        value[:] = of
+    robot.velocities[:] = moving.velocities
+    run(machine, 0.15)
+    assert machine._brakes.holding
+    assert not robot.velocities.any()
