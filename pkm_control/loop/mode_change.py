@@ -11,7 +11,7 @@ from pkm_control.controllers.controller import Controller, Measured, ModeModel, 
 from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.jogging import Jog
 from pkm_control.loop.mode_transition import Leg, ModeTransition
-from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_clock import PathClock
 from pkm_description.mechanism import Array
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
@@ -22,6 +22,7 @@ DEVIATION = 0.1  # rad, and of the characteristic length: an actuator farther fr
 _BACK_SPEED = 0.1  # of the actuators' velocity limits: back to the way
 _SHORTEST = 0.5  # s
 _LOOKS = 24  # on the way back
+_RESTS = 0.01  # of the actuators' velocity limits: what brakes have brought below it rests
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,9 @@ class ModeChange:
     """Follows a `ModeTransition` from the held pose by computed torque in the actuators, at the controller's gains.
 
     Where an actuator strays from its reference, or the drives were off, the robot is held where it is, with a `reason`,
-    and goes back to the way when it is resumed. `turn` goes back to the beginning. `lost` says why the last reading was
-    of no use, empty where it was. PkmError: the robot is singular where the way begins.
+    and goes back to the way when it is resumed. One that runs away is held by its brakes until it rests. `turn` goes
+    back to the beginning. `lost` says why the last reading was of no use, empty where it was. PkmError: the robot is
+    singular where the way begins.
     """
 
     def __init__(self, way: ModeTransition, ends: tuple[InMode, InMode], controller: Controller) -> None:
@@ -78,6 +80,7 @@ class ModeChange:
         self._unknown = np.full((6, len(way.legs[0].start)), np.nan)
         self._halted = False
         self._anew = False  # where it is held is not known before the next reading
+        self._braking = False  # the brakes bring it to rest
 
     @property
     def resting(self) -> bool:
@@ -149,8 +152,8 @@ class ModeChange:
         self._clock.wanted = 0.0
 
     def weight(self) -> Array:
-        """Efforts (n_actuated,) that carry the robot in its last known configuration."""
-        return self._robot.weight()
+        """Efforts (n_actuated,) that carry the robot in its last known configuration; NaN where brakes do."""
+        return np.full(len(self._units), np.nan) if self._braking else self._robot.weight()
 
     def _plan_back(self) -> str:
         assert self._aside is not None
@@ -173,6 +176,8 @@ class ModeChange:
             self.lost = "the readings do not go on from the last ones: the actuators have lost hold of the platform"
             return self.lost
         self.lost = ""
+        if self._runs_away(velocities):
+            return self.reason
         if self._anew:
             self._aside, self._anew = positions.copy(), False
         q, u, ud = self._advance(passed, lead)
@@ -191,6 +196,18 @@ class ModeChange:
         reference = Reference(wanted.pose, wanted.twist, wanted.acceleration)
         most = gains.limits.effort
         return Step(np.clip(efforts, -most, most), reference, measured)
+
+    def _runs_away(self, velocities: Array) -> bool:
+        """Whether an actuator is so fast that brakes have to stop it: the way goes at a third of that."""
+        limits = self._controller.limits
+        shares = np.abs(velocities) / limits.velocity
+        if shares.max() > MOVING:
+            k = int(np.argmax(shares))
+            speed = f"{shares[k]:.0%} of its largest speed"
+            reason = f"{limits.names[k]} is at {speed} on the way to the other working mode"
+            self.hold_here(self.reason if self._braking else reason)
+        self._braking = bool(shares.max() > (_RESTS if self._braking else MOVING))
+        return self._braking
 
     def _advance(self, passed: float, lead: float) -> tuple[Array, Array, Array]:
         if self._back is not None:

@@ -77,6 +77,26 @@ ENDS: dict[str, Callable[[ControlLoop], object]] = {
 }
 
 
+@pytest.mark.parametrize("kick", [(1.04, 0.0), (0.968, -1.04)])
+def test_an_arm_that_is_kicked_is_held_by_the_brakes_until_it_rests(loop: ControlLoop, kick: tuple[float, ...]) -> None:
+    """By the machine's own state; the law alone pushed the second one on by four radians, to four times its speed."""
+    machine = loop.machine
+    machine.command_timeout = 5.0 / RATE
+    change_until(loop, 0.75)
+    push = machine._mass() @ (np.array(kick) * machine.limits.velocity)
+    machine._robot.advance(push / 1e-6, 1e-6)
+    run(loop, 1.0 / RATE)
+    assert loop.last.action.withhold_command
+    assert "of its largest speed on the way to the other working mode" in loop.last.action.reason
+    run(loop, 0.05)
+    assert machine._brakes.closed
+    run(loop, 0.4)
+    assert np.abs(machine.read().velocities).max() < 1e-3
+    assert loop.follower.mode is Mode.PAUSED
+    assert "of its largest speed on the way to the other working mode; halted" in loop.last.action.reason
+    assert not machine.fault
+
+
 @pytest.mark.by_day("stop", "emergency stop")
 @pytest.mark.parametrize("label", ["++", "-+"])
 @pytest.mark.parametrize("share", [0.1, pytest.param(0.5, marks=pytest.mark.slow), 0.93])
