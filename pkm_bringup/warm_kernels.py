@@ -49,7 +49,10 @@ from pkm_description.urdf import robot_cache
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine_file import read_machine_file
+from pkm_hardware.machine_kinds import KINDS as MACHINES
 from pkm_hardware.machine_kinds import SIMULATED
+from pkm_hardware.make_machine import make_machine
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_runtime.child_processes import Child, end_with_parent
@@ -128,8 +131,12 @@ def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bring
 
 
 def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
-    """Load the kernels that nodes need, and plan the motion, as `prepare` does."""
+    """Load the kernels that nodes need, and plan the motion, as `prepare` does. PkmError: the machine's file is of
+    another robot.
+    """
     wanted = {name for spec in specs for name in spec.nodes}
+    if "hardware" in wanted and values["hardware"] in MACHINES and values["hardware_file"]:
+        make_machine(values["hardware"], dynamics.kinematics, read_machine_file(values["hardware_file"]))
     with making(KERNELS):
         exercise(dynamics)
         if "controller" in wanted:

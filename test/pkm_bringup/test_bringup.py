@@ -23,6 +23,7 @@ from pkm_bringup.runner import Gate, ProcessGroup, forked, main, read_settings, 
 from pkm_bringup.start import HELD_BACK, NODES
 from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.urdf import robot_cache
+from pkm_dynamics.dynamics import shared_dynamics
 
 
 def started(command: list[str]) -> subprocess.Popen[bytes]:
@@ -559,3 +560,11 @@ def test_a_hidden_payload_is_of_a_simulated_machine() -> None:
         bringup.check(bringup.defaults(hidden_payload="2", hardware="loopback", controller="position"))
     with pytest.raises(ValueError, match="hidden_payload is '-1'"):
         bringup.check(bringup.defaults(hidden_payload="-1"))
+
+
+def test_a_machine_file_of_another_robot_is_refused_before_anything_starts() -> None:
+    file = str(Path(__file__).parents[2] / "docs" / "examples" / "hobby_hexapod_machine.yaml")
+    values = bringup.defaults(hardware="servos", hardware_file=file, controller="position", rate="50", motion="none")
+    bringup.check(values)
+    with pytest.raises(PkmError, match="limb4_arm: the robot has no such actuator"):
+        warm_kernels.load(shared_dynamics(load_mechanism("delta")), bringup.nodes(values), values)
