@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import select
 import termios
 import time
 from collections.abc import Iterator, Sequence
@@ -54,6 +55,19 @@ class _Port(PortHandler):
         """Write all bytes of a packet."""
         write_all(self.ser.fileno(), bytes(packet), self.port_name)
         return len(packet)
+
+    def readPort(self, length: int) -> bytes:
+        """At most so many bytes, waited for as long as the packet may take. The SDK asks for them without a pause: a
+        loop of real-time priority would keep from the processor what brings them.
+        """
+        if length > 0:
+            left = self.packet_timeout - self.getTimeSinceStart()  # ms
+            select.select([self.ser.fileno()], [], [], max(0.0, 1e-3 * left))
+        return bytes(super().readPort(length))
+
+    def getCurrentTime(self) -> float:
+        """Time [ms] of a clock that nobody sets."""
+        return 1e3 * time.monotonic()
 
 
 class _Packets(Protocol2PacketHandler):

@@ -333,3 +333,14 @@ def test_a_late_reading_is_not_taken_for_the_next(machine: DrivenMachine, bus: S
     bus._answer = lambda *packet: (old if packet[1] == 0x82 else b"") + answer(*packet)  # type: ignore[method-assign]
     assert [machine._driver.exchange(None).positions[0] for _ in range(5)] == [2048.0] * 5
     assert machine._driver._packets.late == 5  # type: ignore[attr-defined]
+
+
+def test_an_answer_is_waited_for_without_the_processor(machine: DrivenMachine, bus: SimulatedDynamixels) -> None:
+    """A loop of real-time priority that asks without a pause keeps away what brings the answer."""
+    machine.activate()
+    bus.gone.add(1)
+    begun, used = time.monotonic(), time.thread_time()
+    while not machine.fault:
+        machine.step(0.02)
+    assert "no answer from drive 1" in machine.fault
+    assert time.thread_time() - used < 0.2 * (time.monotonic() - begun)
