@@ -31,7 +31,6 @@ _PICTURE_EVERY = 0.02  # s of machine time between two updates of the page
 
 
 def _watcher(viewer: ViewerProcess, loop: ControlLoop) -> Callable[[Period], None]:
-    """What passes some of the control periods on to the page."""
     machine, shown = loop.machine, [-np.inf]  # s, of machine time
 
     def watch(period: Period) -> None:

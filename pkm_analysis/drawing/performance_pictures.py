@@ -293,7 +293,6 @@ def _ratio_maps(found: TransmissionRange) -> Figure:
 
 
 def _draw_polygons(axes: Axes, found: TransmissionRange, x: np.ndarray, y: np.ndarray) -> None:
-    """Polygons of efforts where they are, all to one scale."""
     t = found.transmission
     if not np.isfinite([motor.effort for motor in t.motors.values()]).all():
         axes.set_title("efforts: no limits are known", fontsize=10)

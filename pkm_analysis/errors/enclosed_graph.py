@@ -397,7 +397,6 @@ def _set(J: Form, row: int, at: int | slice, value: Form, sign: float = 1.0) -> 
 
 
 def _add(J: Form, at: tuple[Any, ...], value: Form, sign: float) -> None:
-    """Add to entries in place."""
     J.middle[at] += sign * value.middle
     J.radius[at] += value.radius + ROUNDING * (np.abs(value.middle) + value.tilt)
     if value.slopes is not None and J.slopes is not None:

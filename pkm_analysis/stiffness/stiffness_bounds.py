@@ -205,7 +205,6 @@ class ElasticOverBoxes:
             raise AnalysisError(f"stiffness of {self.robot.name} over boxes", problem, "ask at poses")
 
     def _find_slides(self, here: _Columns) -> list[_Slide]:
-        """The slides on whose positions columns depend."""
         found, size, none = list[_Slide](), self.system.length, _Columns(*(0.0 * part for part in here))
         for joint in self.elastic.structure.joints:
             if joint.type is not JointType.PRISMATIC or joint.mimic is not None:

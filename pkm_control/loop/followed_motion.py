@@ -18,7 +18,9 @@ from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.compiled_rotations import separation
+from pkm_description.rotations import pose_distance
+from pkm_kinematics.kernels.compiled_rotations import displacement_between, separation
+from pkm_kinematics.solve.singularity import scaling
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Action:
 
 
 _FURTHER = 0.05  # s, on the path
+_PLACES = 33  # on the path, at which the platform is looked for
 
 
 class PathRun:
@@ -104,7 +107,7 @@ class PathRun:
         trajectory = motion.trajectory
         self.motion = motion
         self.clock = PathClock(time - motion.start, override, motion.braking)
-        self.paused = self.aside = self.returning = self.goes_on = self.left_behind = False
+        self.paused = self.aside = self.returning = self.goes_on = self.left_behind = self._unseen = False
         self.stopping = ""
         self.passenger: Passenger | None = None
         if isinstance(trajectory, RidingTrajectory):
@@ -133,14 +136,50 @@ class PathRun:
 
     def set_pace(self, override: float) -> None:
         """Run at a fraction (0 to 1) of the planned speed, where nothing halts it."""
-        self.clock.wanted = 0.0 if self.paused or self.stopping else override
+        self.clock.wanted = 0.0 if self.paused or self.stopping or self._unseen else override
 
     def leave(self) -> None:
         """Halt at once, as the platform leaves the path; go on later, unless it was paused."""
-        self.goes_on = not self.paused or self.goes_on
+        self.goes_on = not self.paused or self.goes_on or self.returning
         self.clock = PathClock(self.clock.time, 0.0, self.motion.braking)
         self.paused = self.aside = True
+        self.returning = self._unseen = False
+
+    def halt_unseen(self) -> bool:
+        """Halt on the path until the platform is found; False where it rides on a belt, or is aside."""
+        if self.passenger is not None or self.aside:
+            return False
+        self._unseen, self.clock.wanted = True, 0.0
+        return True
+
+    def find(self, measured: Measured, silence: float, length: float, override: float) -> bool:
+        """Go on from where on the path that it may have run in a silence [s] the platform is nearest; angles count as
+        arcs of radius `length` [m]. False: it has no path of its own.
+        """
+        if self.passenger is not None or self.aside or not self.begun:
+            return False
+        trajectory, begin = self.motion.trajectory, self.motion.elapsed
+        times = np.linspace(begin, max(min(begin + silence, trajectory.duration), begin), _PLACES)
+        places = [trajectory.at(time) for time in times]
+        apart = pose_distance(np.array([place.pose[:7] for place in places]), measured.pose[:7], length)
+        nearest = int(np.argmin(apart))
+        scale = scaling(length)
+        ahead, twist = displacement_between(places[nearest].pose, measured.pose) * scale, places[nearest].twist * scale
+        along = float(twist @ twist)
+        time, rate = float(times[nearest]), self.clock.rate
+        if along > 0.0:
+            time = min(max(time + float(twist @ ahead) / along, float(times[0])), float(times[-1]))
+            rate = min(max(float(twist @ (measured.twist * scale)) / along, 0.0), 1.0)
+        self.clock, self._unseen = PathClock(time, rate, self.motion.braking), False
+        self.set_pace(override)
+        return True
+
+    def returned(self, there: bool, override: float) -> None:
+        """Note that the way back ended; `there`: on the path, so that it goes on."""
         self.returning = False
+        if there:
+            self.aside = self.paused = False
+            self.set_pace(override)
 
     def depart(self) -> bool:
         """Note that the platform departs from the path; whether it came further on it than the last time."""

@@ -38,11 +38,11 @@ WERE_OFF = "the drives were turned off"
 class TrajectoryFollower:
     """A controller with its guard: one call for each reading, one when readings are missing.
 
-    Readings carry their time [s], on whose clock motions run, at the speed override. When readings come back after a
-    silence, and the law can lead the platform to its reference within what the drives can do, the motion goes on where
-    it was. Otherwise the platform is caught: it is brought to rest from its measured pose and twist, and held; a motion
-    is paused meanwhile, and goes on after a way back to its path, unless the silence was so long that it is lost. A
-    clock of the readings that jumps moves nothing: time then advances by the interval between their arrivals.
+    Readings carry their time [s], on whose clock motions run, at the speed override. Without readings the plan's
+    efforts go on, and soon halt the platform on its path. When readings come back, the motion goes on from where on its
+    path the platform is found, if the drives can lead it. Otherwise it is caught: brought to rest from its measured
+    pose and twist, and led back to its path, unless the silence was so long that the motion is lost. A clock of the
+    readings that jumps moves nothing: time then advances by the interval between their arrivals.
 
     Operator requests return an empty text where they succeed, else the reason why not. A pause holds until it is
     resumed or stopped; where the platform was jogged away meanwhile, `resume` first moves it back to the path. Where
@@ -415,15 +415,17 @@ class TrajectoryFollower:
         return self._last
 
     def _accepted(self, time: float, now: float, silence: float, measured: Measured) -> Action:
-        locator, found = self.locator, found_at(self.controller.kinematics, measured)
-        if self.mode in _LOST and locator.far_off(found, measured.positions, FAR):
+        locator, k = self.locator, self.controller.kinematics
+        found = found_at(k, measured)
+        silent = f"no usable reading for {silence:.3g} s" if self.guard.max_age < silence < math.inf else ""
+        if (silent or self.mode in _LOST) and locator.far_off(found, measured.positions, FAR):
             return self._withhold(now, OTHER_MODE)
         if silence > self.abort_after or locator.rejected:
-            self._catch(locator.rejected or f"no usable reading for {silence:.3g} s", measured, Outcome.STATE_LOST)
+            self._catch(locator.rejected or silent or WERE_OFF, measured, Outcome.STATE_LOST)
             locator.rejected = ""
             self.machine.forget(now)
         passed = locator.passed(time - self.time, silence)
-        if self._unseen is not None:  # the reference has come to rest meanwhile
+        if self._unseen is not None:  # the reference went on meanwhile
             passed, self._unseen = min(passed, max(now - self._unseen, 0.0)), None
         locator.heard, self.time = now, time
         measured = self._felt(measured, now)
@@ -431,14 +433,15 @@ class TrajectoryFollower:
             self._let_go = False
             self._catch("the platform is found again", measured)
             passed = 0.0
+        run = self.run
+        if silent and run is not None and run.find(measured, silence, k.characteristic_length, self.override):
+            passed = 0.0
         reference = self._reference(passed, now)
         if not self.controller.yields:  # a law that yields to forces leaves its reference as it should
             apart = separation(measured.pose, reference.pose)
-            problem = departed = self.stray.departure(*apart) if self.moving else ""
-            if silence > self.guard.max_age and math.isfinite(silence):
-                problem, departed = f"no usable reading for {silence:.3g} s", ""
-            if problem and _out_of_hand(self.controller, reference, measured):
-                self._catch(problem, measured, _departed(self.stray, self.run) if departed else None)
+            departed = self.stray.departure(*apart) if self.moving and not silent else ""
+            if (silent or departed) and _out_of_hand(self.controller, reference, measured):
+                self._catch(silent or departed, measured, _departed(self.stray, self.run) if departed else None)
                 reference = self._reference(0.0, now)
                 apart = separation(measured.pose, reference.pose)
             self.stray.judge(*apart)
@@ -447,9 +450,15 @@ class TrajectoryFollower:
                 self._catch(self.stray.lost, measured, Outcome.PATH_TOLERANCE_VIOLATED)
             self.known_hold = found.copy()
             return self._withhold(now, "", reference, measured)
+        if self.run is not None and self.run.goes_on and not self._jogging:
+            self.run.goes_on, self.mode = False, Mode.PAUSED
+            self._border = self.resume()
+        return self._held_to(reference, measured, passed, now)
+
+    def _held_to(self, reference: Reference, measured: Measured, passed: float, now: float) -> Action:
         self.controller.advance(passed)
         asked = _led(self.compensation, self.controller.command, reference, measured, passed)
-        verdict = self.guard.check(now, {"measured state": now}, asked, found)
+        verdict = self.guard.check(now, {"measured state": now}, asked, found_at(self.controller.kinematics, measured))
         over = None
         if self.run is not None and self.run.begun and not self.run.aside:
             over = self.run.judge(passed, reference, measured)
@@ -519,26 +528,41 @@ class TrajectoryFollower:
         return Action(self.mode, command, reasons, speed=self.speed, withhold_command=verdict.withhold_command)
 
     def _blindly(self, now: float, reason: str) -> Array | None:
-        """The command that brings a moving platform to rest without readings, by the model; None where it rested."""
+        """The command without readings, by the model, as long as it is to move; None: it rested."""
         last, locator = self._last, self.locator
-        if now - locator.heard <= self.guard.max_age or self.change is not None or locator.out_of_touch:
-            return None
-        if last is None or last.measured is None:
+        if self.change is not None or locator.out_of_touch or last is None or last.measured is None:
             return None
         if self._unseen is None:
             if last.reference is None or not last.reference.twist.any() or last.withhold_command:
                 return None
-            self._catch(reason, last.measured)
             self._unseen = locator.heard
+        run, unseen_for = self.run, now - locator.heard
+        if unseen_for > self.guard.max_age and self.moving and not self._caught:
+            if self._jogging:
+                self.jog.release()
+                self._caught = reason
+                if run is not None and run.returning:
+                    run.returning, run.goes_on = False, True
+            elif run is None or not run.halt_unseen():
+                self._catch(reason, last.measured)
         passed, self._unseen = now - self._unseen, now
-        reference = self._jogged(passed, now) if self._jogging else Reference.at_rest(self.hold)
+        reference = self._reference(passed, now)
         command = _led(self.compensation, self.controller.foreseen, reference, last.measured, passed)
         return self.guard.within(command) if np.isfinite(command).all() else None
 
     def _reference(self, passed: float, now: float) -> Reference:
-        if self._jogging:
-            return self._jogged(passed, now)
         run = self.run
+        if self._jogging:
+            self.jog.advance(passed, now)
+            reference = self.jog.reference(self.lead)
+            self.known_hold = reference.pose
+            if self.jog.at_rest:
+                self._jogging, self._caught = False, ""
+                self.stray.rest()
+                self._border = self.jog.blocked and f"the jog ended: {self.jog.blocked}"
+                if run is not None and run.returning:
+                    run.returned(_apart(self.controller.kinematics, reference.pose, run.pose) < _BACK, self.override)
+            return reference
         if run is None or run.aside:
             return Reference.at_rest(self.hold)
         problem = run.advance(passed, self.time)
@@ -554,25 +578,6 @@ class TrajectoryFollower:
         self.known_hold = reference.pose
         if run.stopping and run.clock.at_rest:
             self.end(run.stop_outcome(self.force.lost), run.stopping)
-        return reference
-
-    def _jogged(self, passed: float, now: float) -> Reference:
-        self.jog.advance(passed, now)
-        reference = self.jog.reference(self.lead)
-        self.known_hold = reference.pose
-        if self.jog.at_rest:
-            self._jogging, self._caught = False, ""
-            self.stray.rest()
-            self._border = self.jog.blocked and f"the jog ended: {self.jog.blocked}"
-            run = self.run
-            if run is not None and run.returning:
-                run.returning = False
-                if _apart(self.controller.kinematics, reference.pose, run.pose) < _BACK:
-                    run.aside = run.paused = False
-                    run.set_pace(self.override)
-            elif run is not None and run.goes_on:
-                run.goes_on = False
-                self._border = self.resume()
         return reference
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The last station before the drives: refuses unusable commands, and applies a fallback instead.
 
-Position drives get the last command again, and nothing after `hold_time`. For effort drives, when an input goes silent
+Position drives get the last command again, after half a second nothing. For effort drives, when an input goes silent
 or the efforts are not finite, the guard answers within one period with its fallback: "zero" (no effort; for machines
 with brakes or that cannot fall) or "gravity" (efforts that carry the weight at the last known pose). Gravity
 compensation does not stop a moving robot, and the last known pose ages, so after `hold_time` seconds of silence, or of
@@ -144,7 +144,7 @@ class EffortGuard(Guard):
         max_age: float,
         fallback: Literal["zero", "gravity"] = "zero",
         gravity: Callable[[Array], Array] | None = None,
-        hold_time: float = 0.5,
+        hold_time: float = 0.2,
     ) -> None:
         if fallback not in ("zero", "gravity"):
             raise ValueError(f"fallback is '{fallback}', not 'zero' or 'gravity'")
@@ -179,9 +179,9 @@ def guard_of(
     max_age: float,
     gravity: Callable[[Array], Array],
     fallback: Literal["zero", "gravity"] = "gravity",
-    hold_time: float = 0.5,
+    hold_time: float = 0.2,
 ) -> Guard:
     """The guard for a law's commands ("effort" or "position"); arguments as in `EffortGuard` and `PositionGuard`."""
     if commands == "position":
-        return PositionGuard(limits.lower, limits.upper, max_age, hold_time)
+        return PositionGuard(limits.lower, limits.upper, max_age)
     return EffortGuard(limits.bounds(), max_age, fallback, gravity, hold_time)

@@ -33,7 +33,8 @@ from pkm_runtime.errors import PkmError
 TICK = 0.01  # s, between two knots
 TICK_TURNING = 0.02  # s: the same where each needs forward kinematics
 BANDWIDTH = 25.0  # rad/s, of the filter: it comes to rest within a third of a second
-CATCHES = (1.0, 0.5, 0.25, 0.125)  # of that: how quickly a platform that is found moving is brought to rest
+CATCHES = (2.0, 1.0, 0.5, 0.25, 0.125)  # of that: how quickly a platform that is found moving is brought to rest
+_ALMOST = 1.25  # of what the drives give: a platform that has to be stopped at a border is worth that
 APPROACH = 4.0 / 27.0 * BANDWIDTH  # 1/s: the most that brings position, rate and filter to a pose without overshoot
 LINEAR = 0.25  # m/s: largest speed, that of machines which people stand beside
 LENGTHS = 1.0  # 1/s: the same in characteristic lengths, for small machines
@@ -149,8 +150,10 @@ class Jog:
         self._pace = self._gentle_enough(knot)
 
     def _gentle_enough(self, knot: _Knot) -> float:
-        """The quickest pace at which the drives can bring a platform to rest; else the one that asks least."""
-        least, best = math.inf, BANDWIDTH
+        """The quickest pace at which the drives can bring a platform to rest; over a border, where all lead over one,
+        the quickest that they can almost follow; else the one that asks least.
+        """
+        least, best, soonest = math.inf, CATCHES[0] * BANDWIDTH, 0.0
         for share in CATCHES:
             way = self._way_to_rest(knot, share * BANDWIDTH)
             if way is None:
@@ -159,9 +162,11 @@ class Jog:
             load = self.check.load(poses, way.twist, way.acceleration)
             if load <= 1.0 and self.check.first_fault(poses, way.twist, way.acceleration) is None:
                 return share * BANDWIDTH
+            if load <= _ALMOST:
+                soonest = max(soonest, share * BANDWIDTH)
             if load < least:
                 least, best = load, share * BANDWIDTH
-        return best
+        return soonest or best
 
     def steer(self, twist: Array, now: float) -> None:
         """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on, limited as jogs are."""

@@ -176,7 +176,7 @@ class PlatformLocator:
             self.assembly.forget()
         measured = self.observer.observe(positions, velocities)
         if measured is not None:
-            self.assembly.judge(measured, self.out_of_touch)
+            self.assembly.judge(measured, self.out_of_touch or self._asked - self.heard > self._max_age)
         elif self.observer.singular:
             self.assembly.lose(positions)
         return measured

@@ -461,7 +461,6 @@ def _refuse_unknown(root: ET.Element) -> None:
 
 
 def _span(given: Mapping[str, str], what: str, label: str) -> tuple[float, float] | None:
-    """The range of something, where it is limited."""
     if f"{what}range" not in given or given.get(f"{what}limited", "auto") == "false":
         return None
     low, high = map(float, _numbers(given[f"{what}range"], 2, label))

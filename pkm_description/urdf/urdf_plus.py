@@ -258,7 +258,6 @@ def check_number(tag: str, number: int) -> None:
 
 
 def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
-    """Elements `tag` directly under the root, with unique names."""
     seen = set()
     for number, element in enumerate(root.findall(tag), start=1):
         name = element.get("name")

@@ -157,7 +157,6 @@ class KinematicsNode(Node):
             self._state_rows.publish(stamp, np.concatenate((motion.pose, motion.twist, (motion.residual,))))
 
     def _platform_message(self, motion: TrackedMotion) -> PlatformState:
-        """The fields of a state other than the platform's motion."""
         assert self._tracker is not None
         kinematics, state = self._tracker.kinematics, self._state_message(Time())
         state.status = messages.status(motion.status, motion.reason)

@@ -83,15 +83,17 @@ class Stalled:
                 self.step()
         self.aside += 0.0 if goes_on else seconds
 
-    def somewhere(self) -> Motion:
+    def somewhere(self, speed: float = np.inf) -> Motion:
         while True:
             space = self.robot.draw._space
             way = space @ self.random.uniform(-0.8, 0.8, space.shape[1]) * self.robot.length
             try:
-                plan = self.planner.between(self.robot.home, displace(self.robot.home, way))
+                plan = self.planner.between(self.robot.home, displace(self.robot.home, way), speed)
             except PkmError:
                 continue
             trajectory = MotionPoints.of(plan).trajectory(self.robot.kinematics, self.follower.hold, 5e-3)
+            if self.follower.check.refusal(trajectory):
+                continue
             return Motion(trajectory, self.follower.time + 0.02, braking=self.follower.check.braking(trajectory))
 
     def twist(self) -> Array:
@@ -214,3 +216,59 @@ def test_a_platform_that_came_near_a_singularity_while_nobody_looked_is_not_driv
     assert action.mode is Mode.STOPPED
     assert action.withhold_command
     assert "another assembly mode" in action.reason
+
+
+def test_a_few_readings_that_are_missing_leave_a_motion_on_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The drives go on with the plan's efforts, also while it decelerates: gravity alone let the platform fly on."""
+    monkeypatch.setattr(jogs, "RATE", 250.0)
+    stalled = Stalled("five_bar", 3, 250.0)
+    for share in (0.3, 0.5, 0.7):
+        stalled.begin()
+        motion = stalled.somewhere()
+        stalled.follower.follow(motion)
+        stalled.run(0.02 + share * motion.trajectory.duration)
+        stalled.farthest, stalled.modes = 0.0, []
+        stalled.gap(0.008, goes_on=True, answered=True)
+        stalled.run(motion.trajectory.duration + 0.1)
+        assert Mode.JOGGING not in stalled.modes
+        assert stalled.farthest < 2e-3
+        assert motion.outcome is Outcome.SUCCESSFUL
+
+
+def test_a_limb_that_was_stretched_through_while_nobody_looked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its other working mode the drives would turn the wrong way."""
+    monkeypatch.setattr(jogs, "RATE", 250.0)
+    stalled = Stalled("five_bar", 3, 250.0)
+    stalled.begin()
+    follower, k = stalled.follower, stalled.robot.kinematics
+    time, other = stalled.machine.time + 0.5, k.inverse(stalled.robot.home, mode=1)
+    assert other.ok
+    action = follower.update(time, time, np.array(other.actuated), np.zeros(2))
+    assert action.mode is Mode.STOPPED
+    assert action.withhold_command
+    assert "not in the working mode" in action.reason
+
+
+def test_a_motion_goes_on_after_a_second_silence_on_the_way_back_to_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jogs, "RATE", 250.0)
+    stalled = Stalled("delta", 3, 250.0)
+    stalled.begin()
+    motion = stalled.somewhere(speed=0.05)
+    stalled.follower.follow(motion)
+    stalled.run(0.02 + 0.3 * motion.trajectory.duration)
+    run = stalled.follower.run
+    assert run is not None
+    assert stalled.follower.pause() == ""
+    stalled.run(2.0)
+    for _ in range(4):
+        stalled.follower.steer(np.array((0.0, 0.0, 0.2, 0.0, 0.0, 0.0)), stalled.machine.time + stalled.aside)
+        stalled.run(0.1)
+    stalled.run(1.0)
+    assert stalled.follower.resume() == ""
+    stalled.run(0.1)
+    assert run.returning
+    stalled.gap(0.15, goes_on=True, answered=True)
+    stalled.run(1.0)
+    while stalled.follower.moving and stalled.machine.time < _BACK:
+        stalled.run(0.5)
+    assert motion.outcome is Outcome.SUCCESSFUL
