@@ -55,6 +55,7 @@ class Configuration(ExplainedSolution):
     mode: int | None  # working mode asked for, None for home's or the nearest to a seed
     label: str
     seeded: bool
+    _found: Solved | None  # at the poses as they were given, where it had to be found to choose
     _known: Solved | None  # once it is solved
 
     # -- solved once ------------------------------------------------------------------------------------------------
@@ -63,8 +64,10 @@ class Configuration(ExplainedSolution):
         """Rows of the solution; with rates for twists and accelerations (n, 6), or the inverse Jacobian, if asked."""
         e, known = self.engine, self._known
         if known is None:
-            rates = (twists, accelerations, jacobian) if e.constant_space else ()
-            known = e.positions.solve(self.poses, self.choice, *rates)
+            known = self._found
+            if known is None:
+                rates = (twists, accelerations, jacobian) if e.constant_space else ()
+                known = e.positions.solve(self.poses, self.choice, *rates)
             if not e.constant_space:
                 moved = e.spaces.into_space(self.poses, self.choice, known)
                 if moved is not self.poses:
@@ -75,7 +78,7 @@ class Configuration(ExplainedSolution):
             if e.iterated:
                 _invalidate_unverified_modes(self.choice, known)
             self.__dict__["_known"] = known
-            if e.constant_space:
+            if e.constant_space and self._found is None:
                 return known
         if twists is not NO_RATES:
             return e.positions.more(self.poses, known, twists, accelerations, jacobian)
@@ -97,8 +100,9 @@ class Configuration(ExplainedSolution):
         """Some of the configurations, by a slice or numbers of flat rows, with leading axes `shape` if it is given."""
         poses = self.poses[at]
         shape = (len(poses),) if shape is None else shape
-        known = None if self._known is None else self._known.rows(at)
-        return type(self)(self.engine, poses, shape, self.choice.rows(at), self.mode, self.label, self.seeded, known)
+        found, known = (None if one is None else one.rows(at) for one in (self._found, self._known))
+        choice = self.choice.rows(at)
+        return type(self)(self.engine, poses, shape, choice, self.mode, self.label, self.seeded, found, known)
 
     # -- positions --------------------------------------------------------------------------------------------------
 

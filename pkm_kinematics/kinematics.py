@@ -132,11 +132,11 @@ class Kinematics(Describable):
         poses, shape = e.inputs.poses(pose)
         mode = self.modes.number(mode) if isinstance(mode, str) else mode
         if e.redundant_names:
-            choice = self._choose_redundant(poses, given, seed, mode)
+            choice, found = self._choose_redundant(poses, given, seed, mode), None
         else:
-            choice = self.modes.choose(poses, seed, mode)
+            choice, found = self.modes.choose_and_find(poses, seed, mode)
         label = self.mode_label(mode) if mode is not None else "home" if seed is None else "nearest"
-        return Configuration(e, poses, shape, choice, mode, label, seed is not None, None)
+        return Configuration(e, poses, shape, choice, mode, label, seed is not None, found, None)
 
     def _choose_redundant(self, poses: Array, given: Array | None, seed: ArrayLike | None, mode: int | None) -> Choice:
         """`WorkingModes.choose` with redundant joints at `given` (n, r), else at the seed's or where they follow to."""
@@ -204,7 +204,7 @@ class Kinematics(Describable):
             return [self.at_one(pose, mode=mode) for mode in range(self.n_modes)]
         one = self.engine.inputs.one_pose(pose)
         return [
-            Configuration(self.engine, one[None], (), near(solved.q, 1, SOLVED), mode, label, False, solved)
+            Configuration(self.engine, one[None], (), near(solved.q, 1, SOLVED), mode, label, False, None, solved)
             for mode, label, solved in self.modes.solutions(one)
         ]
 

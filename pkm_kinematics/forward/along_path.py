@@ -147,7 +147,7 @@ class Forward:
         if off.any():  # beside a singularity of a block alone, the whole limb says where the drives are
             done, missed = done[off], missed[off]
             at = Configuration(
-                e, found.pose[done], (len(done),), near(found.joints[done], len(done)), None, "", True, None
+                e, found.pose[done], (len(done),), near(found.joints[done], len(done)), None, "", True, None, None
             )
             steps = np.einsum("nij,nj->ni", at.forward_jacobian, missed)
             regular = np.isfinite(steps).all(axis=1)
@@ -351,7 +351,7 @@ class ForwardSolution(ExplainedSolution):
             q, np.empty((n, 0)), np.empty((n, 0)), status, residual, iterations, residual, np.empty((n, 0, 6))
         )
         choice = near(q, n, SOLVED)
-        return Configuration(self._engine, self.pose.reshape(n, 7), shape, choice, None, self.label, False, found)
+        return Configuration(self._engine, self.pose.reshape(n, 7), shape, choice, None, self.label, False, None, found)
 
     @cached_property
     def condition(self) -> Array:

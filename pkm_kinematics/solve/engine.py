@@ -17,9 +17,12 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Mechanism
+from pkm_kinematics.batch import BATCH, over_cores
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, near, writeable
+from pkm_kinematics.kernels.model_and_data import NEAREST, SOLVED, Choice, Solved, near, writeable
 from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, STEP, StraightPath, carry_on
+from pkm_kinematics.kernels.path.near_home import LEFT, AtHome, solve_near_home
+from pkm_kinematics.kernels.position.closures import CLOSED
 from pkm_kinematics.solve.coupler_curve import CouplerCurve, trace
 from pkm_kinematics.solve.inputs import Inputs
 from pkm_kinematics.solve.position_solver import PositionSolver
@@ -54,12 +57,72 @@ class FromHome:
     ) -> None:
         self.robot, self.ranges, self.positions, self.spaces = robot, ranges, positions, spaces
         self._near_home: dict[int, Choice] = {}  # for one pose, by branch
+        self._starts: dict[tuple[int, bytes], AtHome | None] = {}  # by branch and joints
         self._curves: dict[bytes, CouplerCurve | None] = {}  # by where they begin
 
     def continued(self, poses: Array, joints: Array, branch: int = NEAREST) -> Choice:
         """The configurations at poses (n, 7) that continue `joints` (n_joints,) or (n, n_joints) at home, `branch`."""
+        return self.found(poses, joints, branch)[0]
+
+    def found(self, poses: Array, joints: Array, branch: int) -> tuple[Choice, Solved | None]:
+        """`continued`, and what `PositionSolver.solve` finds there where it was solved on the way."""
+        start = self._at_home(joints, branch) if len(poses) else None
+        if start is None:
+            return self._found_far(poses, joints, branch)
+        n, poses = len(poses), np.ascontiguousarray(poses)
+        solved = self.positions.unsolved(n)
+        if n < BATCH:
+            self._solve_near_home(self.robot.model, start, poses, branch, solved)
+        else:
+            over_cores(lambda at: self._solve_near_home(self.robot.model, start, poses[at], branch, solved.rows(at)), n)
+        choice = near(solved.q, n, branch)._replace(from_home=start.from_home)
+        if not np.count_nonzero(solved.status):  # most calls
+            return choice, solved
+        choice, left = choice._replace(seeds=solved.q.copy()), np.flatnonzero(solved.status == LEFT)
+        if len(left):
+            far, found = self._found_far(poses[left], joints, branch)
+            assert found is not None  # but on the curve of a mechanism of one degree of freedom
+            choice.seeds[left], choice.certain[left] = far.seeds, far.certain
+            for rows, others in zip(solved, found, strict=True):
+                rows[left] = others
+        return choice, solved
+
+    def _at_home(self, joints: Array, branch: int) -> AtHome | None:
+        robot = self.robot
+        if not robot.iterated or branch < 0 or joints.ndim > 1:
+            return None
+        key = branch, joints.tobytes()
+        if key not in self._starts:
+            alone = robot.gears or robot.mechanism.mobility.total == 1
+            self._starts[key] = None if alone else self._leaving_home(joints)
+        return self._starts[key]
+
+    def _leaving_home(self, joints: Array) -> AtHome | None:
+        robot, pairs = self.robot, [(r, c) for r in range(6) for c in range(r, 6)]
+        twists = np.array([np.eye(6)[r] + (r != c) * np.eye(6)[c] for r, c in pairs])
+        homes, here = np.repeat(robot.home_row, len(pairs), axis=0), near(joints, len(pairs), SOLVED)
+        moved = self.positions.by_blocks(homes, here, twists, np.zeros((len(pairs), 6)))
+        first, second = moved.qd.T, moved.qdd.T
+        if not np.isfinite(first).all() or not moved.residual[0] < CLOSED * robot.size:
+            return None
+        own = np.array([pairs.index((r, r)) for r in range(6)])
+        products = [second[:, k] - (r != c) * (second[:, own[r]] + second[:, own[c]]) for k, (r, c) in enumerate(pairs)]
+        rates = np.vstack([first[:, own].T, 0.5 * np.array(products)]).T
+        state, blocks = robot.data(joints).state, robot.tables.blocks
+        sides = np.array([state["side"][b["start"]] if b["count"] else 0.0 for b in blocks])
+        exact = self.positions.exact if robot.divided else np.inf
+        return AtHome(writeable(robot.home), writeable(joints), sides, writeable(rates), exact, not robot.continues)
+
+    @cached_property
+    def _solve_near_home(self) -> WithScratch:
+        row = np.empty(1)
+        start = AtHome(row, row, row, np.empty((1, 27)), 0.0, False)
+        example = start, np.empty((1, 7)), NEAREST, self.positions.unsolved(1)
+        return WithScratch(solve_near_home, self.robot.data, self.robot.model, *example)
+
+    def _found_far(self, poses: Array, joints: Array, branch: int) -> tuple[Choice, Solved | None]:
         if self.robot.continues and len(poses):
-            return Choice(branch, *self._carried(poses, joints, branch))
+            return self._carried(poses, joints, branch)
         if len(poses) == 1 and joints is self.robot.home_joints:  # most calls: made once
             if branch not in self._near_home:
                 self._near_home[branch] = near(joints, 1, branch)._replace(from_home=branch >= 0)
@@ -67,18 +130,23 @@ class FromHome:
         else:
             start = near(joints, len(poses), branch)._replace(from_home=branch >= 0)
         if not self.robot.iterated or not len(poses):
-            return start
+            return start, None
         curve = self.curve(joints) if joints.ndim == 1 else None
-        return self._from_home(poses, start, branch) if curve is None else self._on_curve(poses, curve, start, branch)
+        if curve is not None:
+            return self._on_curve(poses, curve, start, branch), None
+        return self._from_home(poses, start, branch)
 
-    def _from_home(self, poses: Array, start: Choice, branch: int) -> Choice:
-        """`continued` in a configuration-dependent motion space: iterated from home, else tracked from there."""
+    def _from_home(self, poses: Array, start: Choice, branch: int) -> tuple[Choice, Solved]:
+        """`found` in a configuration-dependent motion space: iterated from home, else tracked from there."""
         solved = self.positions.solve(poses, start)
-        found = closes(solved.status)
-        seeds = np.where(found[:, None], solved.q, start.seeds)
-        if not found.all():
-            seeds[~found] = self._led(poses[~found], seeds[~found], branch)
-        return start._replace(seeds=seeds)
+        if not np.count_nonzero(solved.status):
+            return start._replace(seeds=solved.q), solved
+        lost = np.flatnonzero(~closes(solved.status))
+        seeds = solved.q.copy()
+        seeds[lost] = self._led(poses[lost], start.seeds_for(lost), branch)
+        choice = start._replace(seeds=seeds)
+        self.positions.solve_again(poses, choice, solved, lost)
+        return choice, solved
 
     def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
         """`continued` of a mechanism of one degree of freedom: what is on its curve, in the order reached from home.
@@ -101,7 +169,7 @@ class FromHome:
             waiting = waiting[~there]
         if not (curve.complete or arrived.all()):
             lost = np.flatnonzero(~arrived)
-            seeds[lost] = self._from_home(poses[lost], start.rows(lost), branch).seeds
+            seeds[lost] = self._from_home(poses[lost], start.rows(lost), branch)[0].seeds
             arrived[lost] = True
         return Choice(NEAREST, seeds, arrived)
 
@@ -127,30 +195,38 @@ class FromHome:
         bodies = np.concatenate([np.arange(b["start"], b["start"] + b["count"]) for b in blocks])
         return np.asarray(bodies[t.bodies["prismatic"][bodies] == 0], dtype=np.int64)
 
-    def _carried(self, poses: Array, start: Array, branch: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Joints (n, n_joints) from `start` at home on towards poses (n, 7), and which of these arrived (n,)."""
-        joints, paths, lengths, done, blocked = self._in_whole_steps(poses, start, branch, False)
+    def _carried(self, poses: Array, start: Array, branch: int) -> tuple[Choice, Solved]:
+        """`found` from joints `start` at home on towards poses (n, 7), in a constant motion space."""
+        solved, paths, lengths, done, blocked = self._in_whole_steps(poses, start, branch, False)
+        arrived, joints = done == 1.0, solved.q
+        if np.count_nonzero(solved.status):
+            joints = joints.copy()
         if blocked:
             held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))
             self._in_shorter_steps(held_up, paths[held_up], lengths[held_up], branch, joints, done)
-        return joints, done == 1.0
+        choice = Choice(branch, joints, done == 1.0)
+        self.positions.complete(poses, choice, solved, arrived)
+        return choice, solved
 
     def _led(self, poses: Array, start: Array, branch: int) -> Array:
         """Joint positions (n, n_joints) to solve from at poses (n, 7), tracked from `start` (n, n_joints) at home."""
-        return self._in_whole_steps(poses, start, branch, True)[0]
+        return self._in_whole_steps(poses, start, branch, True)[0].q
 
     def _in_whole_steps(
         self, poses: Array, start: Array, branch: int, open_on_the_path: bool
-    ) -> tuple[Array, Array, Array, Array, int]:
+    ) -> tuple[Solved, Array, Array, Array, int]:
         n = len(poses)
-        joints = np.empty((n, start.shape[-1]))
-        joints[:] = start
+        solved = self.positions.unsolved(n)
+        solved.q[:] = start
         paths, lengths, done = np.empty((n, 6)), np.empty(n), np.empty(n)
-        poses = np.ascontiguousarray(poses)
-        blocked = self._carry_on(
-            self.robot.model, self._path, poses, branch, open_on_the_path, joints, paths, lengths, done
-        )
-        return joints, paths, lengths, done, blocked
+        poses, blocked = np.ascontiguousarray(poses), []
+
+        def part(at: slice) -> None:
+            rows = solved.rows(at), paths[at], lengths[at], done[at]
+            blocked.append(self._carry_on(self.robot.model, self._path, poses[at], branch, open_on_the_path, *rows))
+
+        over_cores(part, n)
+        return solved, paths, lengths, done, sum(blocked)
 
     @cached_property
     def _path(self) -> StraightPath:
@@ -159,7 +235,7 @@ class FromHome:
     @cached_property
     def _carry_on(self) -> WithScratch:
         rows, numbers = np.empty((1, 7)), np.empty(1)
-        example = self._path, rows, NEAREST, False, rows, rows, numbers, numbers
+        example = self._path, rows, NEAREST, False, self.positions.unsolved(1), rows, numbers, numbers
         return WithScratch(carry_on, self.robot.data, self.robot.model, *example)
 
     def _in_shorter_steps(

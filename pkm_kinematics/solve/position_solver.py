@@ -86,6 +86,21 @@ class PositionSolver:
             self._keep_ratios(solved)
         return solved
 
+    def solve_again(self, poses: Array, choice: Choice, solved: Solved, at: NDArray[np.int64]) -> None:
+        """Solve some rows of `solved`, by number, once more, without rates."""
+        if len(at):
+            for rows, again in zip(solved, self.solve(poses[at], choice.rows(at)), strict=True):
+                rows[at] = again
+
+    def complete(self, poses: Array, choice: Choice, solved: Solved, known: NDArray[np.bool_]) -> None:
+        """Make `solved`, where only rows `known` (n,) are, and block after block, what `solve` gives."""
+        if self.robot.divided:
+            known = known & ~(solved.residual > self.exact)
+        if not known.all():
+            self.solve_again(poses, choice, solved, np.flatnonzero(~known))
+        if self.robot.gears:
+            self._keep_ratios(solved)
+
     def more(self, poses: Array, solved: Solved, twists: Array, accelerations: Array, jacobian: bool) -> Solved:
         """The same solutions with rates or the Jacobian, which are asked for as in `solve`; nothing is solved again."""
         choice = near(solved.q, len(poses), SOLVED)
@@ -182,6 +197,10 @@ class PositionSolver:
     def _prepared(self, model: Model, data: Callable[[], Data]) -> WithScratch:
         poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True, True)
         return WithScratch(solve_many, data, model, self.robot.any_choice, poses, rates, rates, solved)
+
+    def unsolved(self, n: int) -> Solved:
+        """Arrays for n solutions without rates."""
+        return self._unsolved(n, False, False)
 
     def _unsolved(self, n: int, moving: bool, jacobian: bool) -> Solved:
         """Empty arrays for n solutions, for their rates if `moving`, and for their Jacobians."""

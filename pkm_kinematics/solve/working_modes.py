@@ -105,13 +105,17 @@ class WorkingModes:
         both, the branch of the mode, and iterations from the seed. With neither, those that continue home, in its
         working mode. Raises `ShapeError` or `ModeError`.
         """
+        return self.choose_and_find(poses, seed, mode)[0]
+
+    def choose_and_find(self, poses: Array, seed: ArrayLike | None, mode: int | None) -> tuple[Choice, Solved | None]:
+        """`choose`, and the configurations where they had to be found for it."""
         if seed is not None:
             seeds = rows_for(seed, len(self.engine.joint_names), len(poses), "seed")
-            return near(seeds, len(poses), SEEDED if mode is None else self.branch(mode))
+            return near(seeds, len(poses), SEEDED if mode is None else self.branch(mode)), None
         if mode is None:  # home's, which is the first, in the turns that joints make on the way from there
-            return self.engine.from_home.continued(poses, self.engine.home_joints, self.branch(0))
+            return self.engine.from_home.found(poses, self.engine.home_joints, self.branch(0))
         branch = self.branch(mode)
-        return self.engine.from_home.continued(poses, self.start(mode), branch)
+        return self.engine.from_home.found(poses, self.start(mode), branch)
 
     def branch(self, mode: int) -> int:
         """The number by which the closed forms know a working mode. Raises `ModeError`."""

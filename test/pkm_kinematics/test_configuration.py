@@ -188,17 +188,18 @@ def test_nothing_is_solved_twice(of_gallery, solves: list[int], name: str, first
     k = of_gallery[name].kinematics
     d = Dynamics(k)
     at = k.at(np.tile(k.home, (3, 1)))
-    del solves[:]  # of limbs that were carried to the poses
+    once = [] if k.engine.iterated else [3]  # limbs that were carried to the poses are there
+    del solves[:]
     assert not at.is_solved
     getattr(at, first)
-    assert solves == [3]
+    assert solves == once
     twist = 0.1 * np.asarray(at.subspace)[:, :, 0]
     for what in ("joints", "status", "condition", "inverse_jacobian", "forward_jacobian", "singularity"):
         getattr(at, what)
     at.motion(twist), at.platform_twist(np.zeros(len(k.actuated_names)))
     d.inverse(at, twist), d.direct(at, twist, np.zeros(len(k.actuated_names))), d.reactions(at, twist)
     d.regressor(at, twist), d.gravity(at), d.mass_matrix(at.rows([0])), energy(d, at, twist)
-    assert solves == [3]
+    assert solves == once
 
 
 @pytest.mark.parametrize("name", ["delta", "gough_stewart", "quattro"])

@@ -58,18 +58,19 @@ class LimbGroups(NamedTuple):
 
 
 @allocating
-def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengths, done):
+def carry_on(model, data, path, poses, branch, open_on_the_path, out, paths, lengths, done):
     """Solve the limbs in steps from home towards poses (n, 7), as far as whole steps lead; counts those held up.
 
-    On entry q (n, n_joints) holds the joint positions at home; on return those at the part `done` (n,) of the path, -1
-    where the pose is not usable, or FAR from home. A step does not count where a limb does not reach (unless its loops
-    may be `open_on_the_path`, as little as they can), or a joint turns by more than `path.jump`. Also written are the
-    displacements `paths` (n, 6) from home, and their `lengths` (n,).
+    On entry the joint positions of `out`, a `Solved`, are those at home; on return those at the part `done` (n,) of the
+    path, -1 where the pose is not usable, or FAR from home; the rest is of its end, NOT_CONNECTED before. A step does
+    not count where a limb does not reach (unless its loops may be `open_on_the_path`, as little as they can), or a
+    joint turns by more than `path.jump`. Also written are the displacements `paths` (n, 6), and their `lengths` (n,).
     """
     bodies, home, far, divided = model.bodies, path.home, FAR * path.size, model.task[0].divided == 1
-    pose = np.empty(7)
+    q, pose, at = out.q, np.empty(7), np.empty(7)
     held_up = 0
     for k in range(q.shape[0]):
+        out.status[k] = NOT_CONNECTED  # until it is there
         if not check_pose(poses[k], pose):
             done[k] = -1.0
             continue
@@ -85,9 +86,12 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengt
         part = 1.0
         while done[k] < 1.0:
             end = min(done[k] + part * path.step / lengths[k], 1.0)
-            shift_pose(home, paths[k], end, pose)
+            if end < 1.0:
+                shift_pose(home, paths[k], end, at)
+            else:
+                copy(pose, at)
             data.system[VECTORS, SLOWEST, 0] = 0.0
-            status, _, _ = solve_pose(model, data, pose, branch)
+            status, residual, iterations = solve_pose(model, data, at, branch)
             followed = closes(status) or (open_on_the_path and status != INVALID_INPUT)
             for i in path.turning:
                 followed = followed and abs(data.state[i].q - q[k, bodies[i].column]) <= path.jump
@@ -95,6 +99,8 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengt
             if followed and (open_on_the_path or follows(model, data) or (shortest and divided)):
                 read_joints(model, data, q[k])
                 done[k] = end
+                if end >= 1.0:
+                    out.status[k], out.residual[k], out.iterations[k] = status, residual, iterations
                 part = min(2.0 * part, 1.0)
             elif followed and not shortest:
                 part *= 0.5

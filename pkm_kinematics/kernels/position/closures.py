@@ -9,8 +9,10 @@ are flat, row by row, from an offset on; a reciprocal condition is that of `regu
 
 from math import sqrt
 
+from numba import njit
+
 from pkm_kinematics.kernels.records import CYLINDRICAL, FIXED, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
-from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, sub
+from pkm_kinematics.kernels.vectors import add, axis_z, cross, dot, get, put, rotate, scale, sub
 from pkm_runtime.kernels.compiled import compiled, nan_max
 
 # A column whose part outside the span of the others is below this fraction of the longest depends on them: rounding is
@@ -23,6 +25,9 @@ CLOSED = 1e-10
 
 # Equations of each kind of closure that hold a distance; they come first, and those that hold a direction after them.
 LENGTHS = (3, 3, 3, 2, 2, 1, 3)
+
+# Of these, those whose directions are the base axes.
+ALIKE = (3, 3, 3, 0, 0, 0, 3)
 
 # Equations of a graph's loops: ends meet, an axis is across another, frames are parallel.
 POSITION, ALONG, WHOLE = 0, 1, 2
@@ -199,6 +204,7 @@ def block_jacobian(model, data, block, J, start_at):
         closure = closures[k]
         first = closure.rows_at - block.rows_at
         point = get(rows[closure.rows_at].point)
+        alike, lengths, last = ALIKE[closure.kind], LENGTHS[closure.kind], closure.rows
         for side in range(2):
             sign = 1.0 - 2.0 * side
             j = closure.successor if side == 0 else closure.predecessor
@@ -207,14 +213,17 @@ def block_jacobian(model, data, block, J, start_at):
                     j = bodies[j].parent
                     continue
                 at = start_at + first * n + j - start
-                if closure.kind == SPHERICAL:
-                    v = joint_velocity(bodies[j], state[j], point)
-                    J[at] += sign * v[0]
-                    J[at + n] += sign * v[1]
-                    J[at + 2 * n] += sign * v[2]
-                else:
-                    for r in range(closure.rows):
-                        J[at + r * n] += sign * joint_row(bodies[j], state[j], rows[closure.rows_at + r], point)
+                v = scale(sign, joint_velocity(bodies[j], state[j], point))
+                if alike == 3:
+                    J[at] += v[0]
+                    J[at + n] += v[1]
+                    J[at + 2 * n] += v[2]
+                for r in range(alike, lengths):
+                    J[at + r * n] += dot(get(rows[closure.rows_at + r].force), v)
+                if bodies[j].prismatic == 0:
+                    w = scale(sign, axis_z(state[j].R))
+                    for r in range(lengths, last):
+                        J[at + r * n] += dot(w, get(rows[closure.rows_at + r].moment))
                 j = bodies[j].parent
 
 
@@ -365,6 +374,89 @@ def invert_block(model, data, block):
         condition = inverse_by_rows(work, at, m, n, to, block.idle)
     weigh_directions(model.closures, block, work, to, 1, m)
     return condition
+
+
+@compiled
+def close_step(model, data, block, anew):
+    """Write to qdd of a block's joints the step of Newton's method that closes its loops, dependent joints at rest.
+
+    With derivatives `anew`, or those of the call before; the block's inverse is overwritten.
+    """
+    closures, state, rows, work = model.closures, data.state, data.rows, data.work
+    m, n, to, first = block.rows, block.count, block.inverse_at, block.start
+    if m == 3 and 2 <= n <= 3:
+        if anew:
+            invert_block(model, data, block)
+        for j in range(n):
+            step = 0.0
+            for r in range(m):
+                step -= work[to + j * m + r] * rows[block.rows_at + r].gap
+            state[first + j].qdd = step
+        return
+    J = work[block.scratch_at : block.scratch_at + m * n]
+    R = work[block.scratch_at + m * n : block.scratch_at + m * n + n * n]
+    right = work[to : to + m * n]  # one more column
+    if anew:
+        block_jacobian(model, data, block, J, 0)
+        weigh_directions(closures, block, J, 0, n, 1)
+        if m == 5 and n == 4:
+            factorise_inline(J, 5, 4, R)
+        elif m == 4 and n == 3:
+            factorise_inline(J, 4, 3, R)
+        else:
+            factorise(J, m, n, R)
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = closures[k]
+        at, lengths = closure.rows_at - block.rows_at, LENGTHS[closure.kind]
+        for r in range(closure.rows):
+            gap = rows[closure.rows_at + r].gap
+            right[at + r] = gap if r < lengths else block.size * gap
+    for j in range(n):
+        along = 0.0
+        for r in range(m):
+            along += J[r * n + j] * right[r]
+        for r in range(m):
+            right[r] -= along * J[r * n + j]
+        state[first + j].qdd = -along
+    for j in range(n - 1, -1, -1):
+        value = state[first + j].qdd
+        for k in range(j + 1, n):
+            value -= R[j * n + k] * state[first + k].qdd
+        state[first + j].qdd = value * R[j * n + j]
+
+
+@compiled
+def factorise(J, m, n, R):
+    """Factorise a flat (m, n) matrix by modified Gram-Schmidt: J gets its orthonormal factor, R (n * n,) the rest.
+
+    The diagonal of R is inverted; dependent columns get zeros, in J too.
+    """
+    longest = 0.0
+    for j in range(n):
+        length = 0.0
+        for r in range(m):
+            length += J[r * n + j] ** 2
+        longest = max(longest, length)
+    least = DEPENDENT * sqrt(longest)
+    for j in range(n):
+        rest = 0.0
+        for r in range(m):
+            rest += J[r * n + j] ** 2
+        rest = sqrt(rest)
+        inverse = 1.0 / rest if rest > least else 0.0
+        R[j * n + j] = inverse
+        for r in range(m):
+            J[r * n + j] *= inverse
+        for k in range(j + 1, n):
+            along = 0.0
+            for r in range(m):
+                along += J[r * n + j] * J[r * n + k]
+            for r in range(m):
+                J[r * n + k] -= along * J[r * n + j]
+            R[j * n + k] = along
+
+
+factorise_inline = njit(inline="always")(factorise.py_func)  # of a size known where it is called
 
 
 @compiled

@@ -5,7 +5,7 @@ from math import cos, inf, isfinite, sin
 
 from pkm_kinematics.kernels.model_and_data import SLOWEST, SOLVED, VECTORS
 from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form
-from pkm_kinematics.kernels.position.closures import block_residual, closed, invert_block, turned_over, write_rows
+from pkm_kinematics.kernels.position.closures import block_residual, close_step, closed, turned_over, write_rows
 from pkm_kinematics.kernels.position.placement import place_body
 from pkm_kinematics.kernels.records import CLOSED_FORM, NEWTON
 from pkm_runtime.kernels.compiled import compiled, nan_max
@@ -16,9 +16,15 @@ NOT_CONNECTED = 8
 
 NEWTON_ITERATIONS = 50
 ROUNDING = 1e-15  # of the robot's size: a gap that no step makes smaller
+CLEAN = 4e-15  # the same, near it
 NEXT = 0.2  # rad, and of the robot's size: what is found farther away than this need not be the next solution
 ROUNDED = 1e-9  # rad, and of the robot's size: corrections whose ratios are those of rounding errors
 AT_REST = 1e-13  # rad, and of the robot's size: a step this short is rounding
+# The same: after a correction this short, by this factor shorter than the one before, derivatives are kept, unless gaps
+# do not shrink.
+AGAIN, FAST = 1e-3, 0.1
+SQUARED, SMALL = 1e-7, 1e-13  # the same: a correction, and what it seems to leave, that may be the last
+SERIES = 1e-2  # rad: a step whose sine and cosine are few terms of their series
 LONGEST_STEP = 0.5  # the same, per joint and iteration: keeps Newton's method on the branch it started on
 
 
@@ -48,44 +54,61 @@ def place_block(bodies, block, state):
 
 
 @compiled
+def step_block(bodies, block, state, part):
+    """Move the joints of a block by a part of the step in qdd, and place its bodies."""
+    for i in range(block.start, block.start + block.count):
+        me = state[i]
+        step = part * me.qdd
+        me.q += step
+        if bodies[i].prismatic == 0:
+            if abs(step) < SERIES:
+                square = step * step
+                versine = square * (0.5 - square / 24.0)
+                sine = step - step * square * (1.0 / 6.0 - square / 120.0)
+                c, s = me.c, me.s
+                me.c = c - (versine * c + sine * s)
+                me.s = s - (versine * s - sine * c)
+            else:
+                me.c = cos(me.q)
+                me.s = sin(me.q)
+        place_body(bodies, state, i)
+
+
+@compiled
 def solve_newton(model, data, block):
     """Positions of a block by Newton's method from the joint positions in the state: (residual, iterations).
 
     Raises the row SLOWEST of the vectors to the largest ratio of a correction to the one before, or to infinity where
     one is longer than NEXT, for `follows`.
     """
-    bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
+    bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
     slowest = data.system[VECTORS, SLOWEST]
-    m = block.rows
     residual = 0.0
-    previous = inf
-    for iteration in range(NEWTON_ITERATIONS):
-        place_block(bodies, block, state)
-        residual = write_block_rows(closures, block, state, rows)
-        if residual < ROUNDING * block.size or not isfinite(residual):
+    previous, ratio, left = inf, inf, inf
+    place_block(bodies, block, state)
+    for iteration in range(NEWTON_ITERATIONS + 1):
+        last, residual = residual, write_block_rows(closures, block, state, rows)
+        # the next step would be as much shorter than the last as the gap is smaller
+        done = left < SMALL and residual < CLEAN * block.size and residual * previous < AT_REST * last
+        done = done or residual < ROUNDING * block.size or previous < AT_REST
+        if done or not isfinite(residual) or iteration == NEWTON_ITERATIONS:
             return residual, iteration
-        invert_block(model, data, block)
+        anew = previous > AGAIN or ratio > FAST or residual > FAST * previous * block.size
+        close_step(model, data, block, anew)
         largest = 0.0
         for j in range(block.count):
-            step = 0.0
-            for r in range(m):
-                step -= work[block.inverse_at + j * m + r] * rows[block.rows_at + r].gap
-            state[block.start + j].qdd = step
             unit = block.size if bodies[block.start + j].prismatic == 1 else 1.0
-            largest = max(largest, abs(step) / unit)
+            largest = nan_max(largest, abs(state[block.start + j].qdd) / unit)
         if not isfinite(largest):
             return residual, iteration
         if largest > ROUNDED:
             slowest[0] = max(slowest[0], inf if largest > NEXT else largest / previous)
+        ratio = largest / previous
+        if iteration > 0 and largest < SQUARED:  # errors that shrink by squares, or in proportion
+            left = largest * ratio * (ratio if anew else 1.0)
         previous = largest
-        shorten = min(1.0, LONGEST_STEP / largest) if largest > 0.0 else 1.0
-        for j in range(block.count):
-            state[block.start + j].q += shorten * state[block.start + j].qdd
-        if largest < AT_REST:
-            place_block(bodies, block, state)
-            return write_block_rows(closures, block, state, rows), iteration + 1
-    place_block(bodies, block, state)
-    return write_block_rows(closures, block, state, rows), NEWTON_ITERATIONS
+        step_block(bodies, block, state, min(1.0, LONGEST_STEP / largest) if largest > 0.0 else 1.0)
+    return residual, NEWTON_ITERATIONS
 
 
 @compiled

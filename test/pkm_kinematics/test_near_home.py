@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quick ways to solve iterated limbs lead where the general ones do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_kinematics.status import Status
+
+
+def moved(k, size, n):
+    """Poses (n, 7) of random drives, up to `size` [rad, and of the robot's size] from home's."""
+    unit = size * np.where(k.engine.actuated_turning, 1.0, k.engine.size)
+    drives = k.engine.home_joints[k.engine.actuated_column]
+    found = k.forward(drives + unit * np.random.default_rng(3).uniform(-1.0, 1.0, (n, len(unit))))
+    return found.pose[found.ok]
+
+
+@pytest.mark.parametrize("name", ["capaman", "five_dof_3rr_rrr", "h4", "irsbot2"])
+@pytest.mark.parametrize("size", [0.05, 0.8])
+def test_limbs_get_where_steps_from_home_lead(of_gallery, name: str, size: float) -> None:
+    k = of_gallery[name].kinematics
+    home, poses = k.engine.from_home, moved(k, size, 200)
+    for mode in {0, k.n_modes - 1}:
+        start, branch = k.modes.start(mode), k.modes.branch(mode)
+        quick, found = home.found(poses, start, branch)
+        stepped, expected = home._found_far(poses, start, branch)
+        assert (quick.certain == stepped.certain).all()
+        assert (found.status == expected.status).all()
+        np.testing.assert_allclose(found.q, expected.q, atol=1e-10)
+        if size < 0.1 and mode == 0:
+            solved = home.positions.unsolved(len(poses))
+            at_home = home._at_home(start, branch)
+            assert home._solve_near_home(k.engine.model, at_home, poses, branch, solved) < 0.2 * len(poses)
+
+
+@pytest.mark.parametrize("name", ["capaman", "five_dof_3rr_rrr", "h4", "irsbot2"])
+def test_lean_calls_on_a_way_that_turns_back(of_gallery, name: str) -> None:
+    k = of_gallery[name].kinematics
+    turns = np.sin(np.linspace(0.0, 7.0, 500)) ** 3 * 0.2
+    unit = np.where(k.engine.actuated_turning, 1.0, k.engine.size) * (1.0 + 0.1 * np.arange(len(k.actuated_names)))
+    poses = k.forward(k.engine.home_joints[k.engine.actuated_column] + turns[:, None] * unit).pose
+    call, q = k.lean_inverse(), np.empty(len(k.actuated_names))
+    seed = k.inverse(k.home).joints
+    for pose in poses[np.isfinite(poses).all(axis=1)]:
+        assert call(np.ascontiguousarray(pose), q) == Status.CONVERGED
+        expected = k.inverse(pose, seed=seed)
+        seed = expected.joints
+        np.testing.assert_allclose(q, expected.actuated, atol=1e-11)
