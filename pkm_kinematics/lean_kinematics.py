@@ -13,7 +13,13 @@ from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.model_and_data import Data, near
 from pkm_kinematics.kernels.path.assembled import forward_translation
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
-from pkm_kinematics.kernels.path.fixed_steps import read_iterated, settle, straight_inverse
+from pkm_kinematics.kernels.path.fixed_steps import (
+    SQUARE,
+    Limbs,
+    inverse_in_steps,
+    read_iterated,
+    settle,
+)
 from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED
@@ -22,8 +28,8 @@ from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.recorded_tracking import Tracked, record_step, straight_track, tracked
 from pkm_kinematics.recordings_at_home import (
     NEAR,
+    TwoSteps,
     drive_results,
-    in_fixed_steps,
     joint_inputs,
     joint_results,
     near_home,
@@ -49,7 +55,26 @@ def lean_inverse(modes: WorkingModes, mode: int, joints: Array | None) -> Callab
     if made is None:
         return general
     code, start, end = made
-    return with_fallback(bind(straight_inverse, (code.address, e.model, data, start, end), _example(e)), general, code)
+    limbs = _limbs(e, start, end)
+    read_iterated(e.model, data, limbs.last)
+    limbs.angles[:] = data.state["q"][limbs.drives[:, 1]]
+    found = bind(inverse_in_steps, (code.address, e.model, data, limbs, branch), _example(e))
+    vars(found)["code"] = code  # kept alive
+    return found
+
+
+def _limbs(e: Engine, start: Array, end: Array) -> Limbs:
+    # as the results of `_record_inverse` are laid out
+    model, n = e.model, len(start) // 2
+    iterated = [i for b in model.blocks if b["solver"] == NEWTON for i in range(b["start"], b["start"] + b["count"])]
+    driven = [i for i in range(2, len(model.bodies)) if model.bodies["actuator"][i] >= 0]
+    places = {i: 2 * k for k, i in enumerate(iterated + [i for i in driven if i not in iterated])}
+    turning = model.bodies["prismatic"] == 0
+    drives = np.zeros((len(driven), 3), dtype=np.int64)
+    for i in driven:
+        drives[model.bodies["actuator"][i]] = places[i], i, turning[i]
+    changes = np.zeros(n), turning[iterated].astype(np.int64)
+    return Limbs(start.copy(), start, end, np.zeros(SQUARE + 1), *changes, drives, np.zeros(len(driven)))
 
 
 def fixed_step_code(
@@ -75,10 +100,11 @@ def _record_inverse(modes: WorkingModes, mode: int) -> Recording | None:
     pose = pose_inputs(tape, 0, pose_near_home(e, start), e.model.subspace)
     limbs = joint_inputs(tape, 1, e.model, data)
     drives = np.zeros(len(e.actuated_names), dtype=object)
-    kernel = trace(inverse_whole, in_fixed_steps(e.tables, e.home))
+    steps = TwoSteps(e.tables, e.home)
+    kernel = trace(inverse_whole, steps.instead)
     if kernel(loose(e.model), data, modes.branch(mode), pose, drives) != CONVERGED:
         return None
-    return Recording(tape, 2, (*joint_results(e.model, limbs), *drive_results(e.model, data)))
+    return Recording(tape, 2, (*joint_results(e.model, limbs), *drive_results(e.model, data), steps.moved, steps.gap))
 
 
 def lean_positions(modes: WorkingModes, data: Data, mode: int) -> Callable[[Array, Array], int]:

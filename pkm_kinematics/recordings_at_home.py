@@ -22,13 +22,22 @@ import scipy  # whose parts load when they are first used
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import NEAREST, Model
-from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps
+from pkm_kinematics.kernels.path.fixed_steps import newton_in_fixed_steps, place_iterated, turn_along
+from pkm_kinematics.kernels.path.follow import CONTRACTION
 from pkm_kinematics.kernels.position.closed_form import face, solve_closed_form, turn_near, turn_to
-from pkm_kinematics.kernels.position.closures import inverse_by_rows
+from pkm_kinematics.kernels.position.closures import (
+    CLOSED,
+    LENGTHS,
+    block_jacobian,
+    closed,
+    inverse_by_rows,
+    weigh_directions,
+)
 from pkm_kinematics.kernels.position.placement import joint_frame, move_joint, place_platform
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     NEXT,
+    ROUNDED,
     SINGULAR,
     solve_newton,
     solve_positions,
@@ -49,7 +58,7 @@ from pkm_kinematics.kernels.vectors import rotate, rotate_back
 from pkm_kinematics.model.recognition import Parts, parts_in_closed_form
 from pkm_kinematics.model.tables import Tables
 from pkm_runtime.codegen import loose, trace
-from pkm_runtime.codegen.tape import Number, Tape, Term, call, select_larger, value
+from pkm_runtime.codegen.tape import Number, Tape, Term, call, extreme, select_larger, value
 
 # Recordings are made near home and in no special direction, so that nothing in them is zero by chance.
 NEAR = 1e-3  # rad, and of the robot's size
@@ -188,6 +197,97 @@ def in_fixed_steps(tables: Tables, home: Array) -> Instead:
     quick = (inverse_by_rows, inverse_in_fixed_order)
     steps = trace(newton_in_fixed_steps, [quick])
     return quick, (solve_newton, nearby(parts_of_blocks(tables, home), steps))
+
+
+class TwoSteps:
+    """In place of `solve_newton`: a step by derivatives of its own and one by the same, from wherever a joint is.
+
+    `moved` is the largest last step, and `gap` the largest gap before it, 1 where it just counts as closed. Nothing
+    decides about them: who calls the code does.
+    """
+
+    def __init__(self, tables: Tables, home: Array) -> None:
+        self.moved: Number = 0.0
+        self.gap: Number = 0.0
+        quick = (inverse_by_rows, inverse_in_fixed_order)
+        self._otherwise = trace(newton_in_fixed_steps, [quick])
+        self.instead: Instead = (
+            quick,
+            (solve_newton, nearby(parts_of_blocks(tables, home), self._solve)),
+            (closed, self._open),
+        )
+
+    def _open(self, block: Any, residual: Number) -> bool:
+        self.gap = extreme("worse", self.gap, residual / (CLOSED * block.size))
+        return True
+
+    def _solve(self, model: Any, data: Any, block: Any) -> tuple[Number, int]:
+        if block.idle or block.rows < block.count:
+            return self._otherwise(model, data, block)
+        bodies, joints = model.bodies, range(block.start, block.start + block.count)
+        residual, allowed, solve = inf, NEXT, None
+        for _ in range(2):
+            trace(place_iterated)(bodies, block, data.state)
+            residual = trace(write_block_rows)(model.closures, block, data.state, data.rows)
+            solve = solve or eliminated(model, data, block)
+            if solve is None:
+                return inf, 0
+            steps = solve([data.rows[block.rows_at + r].gap for r in range(block.rows)])
+            for i, step in zip(joints, steps, strict=True):
+                trace(turn_along)(bodies[i], data.state[i], -step)
+            units = [block.size if bodies[i].prismatic == 1 else 1.0 for i in joints]
+            largest = extreme("max", *(abs(step) / unit for step, unit in zip(steps, units, strict=True)))
+            if not largest <= allowed:
+                return inf, 1
+            allowed = extreme("max", CONTRACTION * largest, ROUNDED)
+        self.moved = extreme("max", self.moved, largest)
+        if any(b.actuators for b in model.blocks if b.limb_first == block.limb_first and b.start > block.start):
+            trace(place_iterated)(bodies, block, data.state)
+        return residual, 2
+
+
+def eliminated(model: Any, data: Any, block: Any) -> Callable[[list[Number]], list[Number]] | None:
+    """What gives the steps of a block's joints for gaps of its equations; in the order of `inverse_in_fixed_order`."""
+    n, m = block.count, block.rows
+    J, ones = [0.0] * (m * n), [1.0] * m
+    trace(block_jacobian)(model, data, block, J, 0)
+    trace(weigh_directions)(model.closures, block, J, 0, n, 1)
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = model.closures[k]
+        for r in range(LENGTHS[closure.kind], closure.rows):
+            ones[closure.rows_at - block.rows_at + r] = block.size
+    rows = [J[r * n : r * n + n] for r in range(m)]
+    squares = [sum(row[c] * row[c] for row in rows) for c in range(n)]
+    free, left, pivots, taken = set(range(m)), set(range(n)), [], []
+    while left:
+        found = _pivot(rows, free, left, squares)
+        if found is None:
+            return None
+        r, c = found
+        if not rows[r][c] * rows[r][c] > FIRM * FIRM * squares[c]:
+            return None
+        free.remove(r)
+        left.remove(c)
+        inverse = 1.0 / rows[r][c]
+        for other in free:
+            if _there(rows[other][c]):
+                factor = rows[other][c] * inverse
+                rows[other] = [
+                    x - factor * y if k in left else 0.0
+                    for k, (x, y) in enumerate(zip(rows[other], rows[r], strict=True))
+                ]
+                taken.append((other, r, factor))
+        pivots.append((r, c, inverse))
+
+    def solve(gaps: list[Number]) -> list[Number]:
+        right, found = [gap * one for gap, one in zip(gaps, ones, strict=True)], dict[int, Number]()
+        for other, r, factor in taken:
+            right[other] = right[other] - factor * right[r]
+        for r, c, inverse in reversed(pivots):
+            found[c] = inverse * (right[r] - sum(rows[r][k] * x for k, x in found.items()))
+        return [found[c] for c in range(n)]
+
+    return solve
 
 
 class RecordedSpace:

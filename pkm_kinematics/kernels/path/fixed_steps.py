@@ -5,20 +5,24 @@ Cosines and sines are turned along by 2 atan(d / 2) for a correction d, which is
 of each body of the blocks solved by iteration its cosine and sine, or its position.
 """
 
-from math import inf, nan
+from math import atan2, inf, nan
+from typing import Any
+
+import numpy as np
 
 from pkm_kinematics.kernels.compiled_rotations import write_displacement
 from pkm_kinematics.kernels.dense import all_finite, copy
 from pkm_kinematics.kernels.model_and_data import VECTORS
-from pkm_kinematics.kernels.path.carry_on import LAST, PATH, SHORT, STEP, step_length
+from pkm_kinematics.kernels.path.carry_on import LAST, PATH, SHORT, STEP, inverse_carried, step_length
 from pkm_kinematics.kernels.path.follow import CONTRACTION
+from pkm_kinematics.kernels.position.chain import near
 from pkm_kinematics.kernels.position.closed_form import read_angles
 from pkm_kinematics.kernels.position.closures import invert_block
 from pkm_kinematics.kernels.position.placement import place_body
 from pkm_kinematics.kernels.position.positions import CONVERGED, NEXT, ROUNDED, write_block_rows
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.kernels.regularity import is_regular
-from pkm_runtime.kernels.binding import ANOTHER_BRANCH, call_code
+from pkm_runtime.kernels.binding import ByAddress, arrays_type, call_code
 from pkm_runtime.kernels.compiled import compiled
 
 WHOLE = 2  # steps with a Jacobian of their own
@@ -134,23 +138,127 @@ def settle(model, data, pose, end):
     copy(pose, data.system[VECTORS, LAST, :7])
 
 
+FARTHER = 2.0  # times the way before: no more is foreseen
+FINE = 1e-11  # rad, and of the robot's size: a last correction by which a gap that counts as open does not close
+CALLS = 3  # of code that takes two steps
+SQUARE = 6  # number of a way behind its displacement
+
+
+class Limbs(ByAddress):
+    """Where iterated limbs and drives are between calls of straight-line code, and its scratch."""
+
+    _f, _i = np.float64, np.int64
+    kind = arrays_type(
+        "Limbs",
+        False,
+        last=(_f, 1),
+        start=(_f, 1),
+        end=(_f, 1),
+        way=(_f, 1),
+        changes=(_f, 1),
+        turning=(_i, 1),
+        drives=(_i, 2),
+        angles=(_f, 1),
+    )
+    last: Any  # (2 n,), as `start`
+    start: Any
+    end: Any  # where they get, drives of other limbs, and the numbers of `TwoSteps`
+    way: Any  # (7,) displacement to the last pose, and its square; 0 where it is not known
+    changes: Any  # (n,) of the joints along it
+    turning: Any  # (n,)
+    drives: Any  # (n_actuated, 3) where in `end` each is, its body, and whether it turns
+    angles: Any  # (n_actuated,) of the drives
+
+
 @compiled
-def straight_inverse(code, model, data, start, end, pose, out):
-    """As `inverse_carried` by straight-line code: where limbs `end`, like `start` (2 n,); behind, drives of others."""
-    bodies, state, at = model.bodies, data.state, start.shape[0]
-    if not set_off(model, data, pose, start):
-        return ANOTHER_BRANCH
-    status = call_code(code, pose, start, end)
-    if status == CONVERGED:
-        settle(model, data, pose, end)
-        for b in range(model.blocks.shape[0]):
-            block = model.blocks[b]
+def product_of_ways(first, second, size):
+    """Product of two displacements (6,), shifts over `size` [m]."""
+    shift = first[0] * second[0] + first[1] * second[1] + first[2] * second[2]
+    return shift / (size * size) + first[3] * second[3] + first[4] * second[4] + first[5] * second[5]
+
+
+@compiled
+def go_on(limbs, path, size):
+    """Put `start` where joints get if they move as in the call before, by how far the pose goes on the same way."""
+    start, last, way, changes = limbs.start, limbs.last, limbs.way, limbs.changes
+    copy(last, start)
+    share = product_of_ways(path, way, size) / way[SQUARE] if way[SQUARE] > 0.0 else 0.0
+    if share == 0.0 or not abs(share) < FARTHER:
+        return
+    for j in range(changes.shape[0]):
+        change, c, s = share * changes[j], last[2 * j], last[2 * j + 1]
+        if limbs.turning[j] == 0:
+            start[2 * j] = c + change
+        else:
+            square = 0.25 * change * change
+            scale = 1.0 / (1.0 + square)
+            start[2 * j] = ((1.0 - square) * c - change * s) * scale
+            start[2 * j + 1] = ((1.0 - square) * s + change * c) * scale
+
+
+@compiled
+def arrived(code, limbs, pose):
+    """Whether the code closes the limbs at a pose, from `start` to `end`."""
+    end, at = limbs.end, limbs.end.shape[0] - 2
+    for _ in range(CALLS):
+        if call_code(code, pose, limbs.start, end) != CONVERGED:
+            return False
+        if end[at] < FINE:
+            return end[at + 1] < 1.0
+        copy(end[: limbs.start.shape[0]], limbs.start)
+    return False
+
+
+@compiled
+def keep_way(limbs, path, size):
+    """Take `end` for where the limbs are, and remember how they got there."""
+    last, end, way = limbs.last, limbs.end, limbs.way
+    copy(path[:SQUARE], way)
+    way[SQUARE] = product_of_ways(path, path, size)
+    for j in range(limbs.changes.shape[0]):
+        c, s = end[2 * j], end[2 * j + 1]
+        limbs.changes[j] = s * last[2 * j] - c * last[2 * j + 1] if limbs.turning[j] == 1 else c - last[2 * j]
+        last[2 * j], last[2 * j + 1] = c, s
+
+
+@compiled
+def inverse_in_steps(code, model, data, limbs, branch, pose, out):
+    """As `inverse_carried`, by straight-line code where that closes the limbs, which are then in `limbs` alone."""
+    drives, angles, end = limbs.drives, limbs.angles, limbs.end
+    path, size = data.system[VECTORS, PATH], model.task[0].size
+    write_displacement(data.system[VECTORS, LAST], pose, path)
+    if step_length(path, size) < SHORT * STEP:
+        go_on(limbs, path, size)
+        if arrived(code, limbs, pose):
+            keep_way(limbs, path, size)
+            for a in range(angles.shape[0]):
+                at = drives[a, 0]
+                q = end[at]
+                if drives[a, 2] == 1:
+                    q = near(atan2(end[at + 1], q), angles[a])
+                angles[a] = out[a] = q
+            copy(pose, data.system[VECTORS, LAST, :7])
+            return CONVERGED
+    limbs.way[SQUARE] = 0.0
+    return inverse_behind(model, data, limbs, branch, pose, out)
+
+
+@compiled
+def inverse_behind(model, data, limbs, branch, pose, out):
+    """`inverse_carried` from where `limbs` are, which end where it does."""
+    bodies, state, at = model.bodies, data.state, 0
+    for a in range(limbs.angles.shape[0]):
+        state[limbs.drives[a, 1]].q = limbs.angles[a]
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if block.solver == NEWTON:
             for i in range(block.start, block.start + block.count):
-                if bodies[i].actuator >= 0:
-                    if block.solver != NEWTON:
-                        at = put_joint(bodies, state, i, end, at)
-                        read_angles(bodies, state, i, i + 1)
-                    out[bodies[i].actuator] = state[i].q
+                at = put_joint(bodies, state, i, limbs.last, at)
+            read_angles(bodies, state, block.start, block.start + block.count)
+    status = inverse_carried(model, data, branch, pose, out)
+    read_iterated(model, data, limbs.last)
+    for a in range(limbs.angles.shape[0]):
+        limbs.angles[a] = state[limbs.drives[a, 1]].q
     return status
 
 
