@@ -99,21 +99,30 @@ class PathRun:
     """A motion under way: where on its path it is, and what keeps it from going on.
 
     `paused`: a pause was requested and not ended; `stopping`: why it is being ended, or empty. `aside`: the platform is
-    away from the path, `returning`: on its way back, `goes_on`: once it rests, on with the motion. `left_behind` by its
-    belt.
+    away from the path, or `returning`: on its way back; `goes_on`: once it rests, on with the motion. `left_behind` by
+    its belt.
     """
 
     def __init__(self, motion: Motion, time: float, override: float, belts: Mapping[str, Belt]) -> None:
         trajectory = motion.trajectory
         self.motion = motion
         self.clock = PathClock(time - motion.start, override, motion.braking)
-        self.paused = self.aside = self.returning = self.goes_on = self.left_behind = self._unseen = False
+        self.paused = self._away = self.returning = self.goes_on = self.left_behind = self._unseen = False
         self.stopping = ""
         self.passenger: Passenger | None = None
         if isinstance(trajectory, RidingTrajectory):
             self.passenger = Passenger(trajectory, belts[trajectory.ride.frame])
         self._departed = -math.inf  # s, on its path: where the platform departed last
         self._overtime = 0.0  # s, since its end on its path
+
+    @property
+    def aside(self) -> bool:
+        """Whether the platform is away from the path, and not on its way back."""
+        return self._away and not self.returning
+
+    @aside.setter
+    def aside(self, away: bool) -> None:
+        self._away = away
 
     @property
     def begun(self) -> bool:
@@ -147,7 +156,7 @@ class PathRun:
 
     def halt_unseen(self) -> bool:
         """Halt on the path until the platform is found; False where it rides on a belt, or is aside."""
-        if self.passenger is not None or self.aside:
+        if self.passenger is not None or self._away:
             return False
         self._unseen, self.clock.wanted = True, 0.0
         return True
@@ -156,7 +165,7 @@ class PathRun:
         """Go on from where on the path that it may have run in a silence [s] the platform is nearest; angles count as
         arcs of radius `length` [m]. False: it has no path of its own.
         """
-        if self.passenger is not None or self.aside or not self.begun:
+        if self.passenger is not None or self._away or not self.begun:
             return False
         trajectory, begin = self.motion.trajectory, self.motion.elapsed
         times = np.linspace(begin, max(min(begin + silence, trajectory.duration), begin), _PLACES)
@@ -182,7 +191,7 @@ class PathRun:
             self.set_pace(override)
 
     def depart(self) -> bool:
-        """Note that the platform departs from the path; whether it came further on it than the last time."""
+        """Note that the platform departs from the path, or from the way back; whether it came further than before."""
         before, self._departed = self._departed, self.clock.time
         return self.clock.time > before + _FURTHER
 
@@ -202,7 +211,9 @@ class PathRun:
         return self.clock.reference(self.motion.trajectory, lead, ahead)
 
     def judge(self, passed: float, reference: Reference, measured: Measured) -> tuple[Outcome, str] | None:
-        """Compare with the tolerances: the outcome and the reason where it fails or is done."""
+        """Compare with the tolerances, on the path: the outcome and the reason where it fails or is done."""
+        if self.returning:
+            return None
         motion, elapsed = self.motion, self.clock.time
         position, rotation = separation(measured.pose, reference.pose)
         motion.elapsed = min(elapsed, motion.trajectory.duration)
