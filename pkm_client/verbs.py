@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import math
 import re
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _UNASKED = "nothing was asked of the robot, which goes on with what it does"
 _REST, _LOOK = 2.0, 0.02  # s: within which what was cancelled comes to rest, and between two looks whether it has
+_PAUSED = 1.5  # s, between two looks whether a motion is paused
 _POSE = [*((name, "m") for name in "xyz"), *((name, "") for name in ("qx", "qy", "qz", "qw"))]
 TIMEOUT = "longest wait for the running robot [s]"
 
@@ -75,13 +78,36 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
         with progress(_waiting(given)):
             robot = connect(given.namespace, given.timeout, tool_file=tool_file, conveyor_file=conveyor_file)
         robot.asked = began  # a stop since then, such as while all this was imported, ends it
-        with robot:
+        with robot, _pauses_told(robot):
             try:
                 return act(robot)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(_what_goes_on(robot)) from None
 
     return reported(word, asked)
+
+
+@contextlib.contextmanager
+def _pauses_told(robot: Robot) -> Iterator[None]:
+    """Say of a motion that is waited for, once each time, that it is paused."""
+    over = threading.Event()
+
+    def watch() -> None:
+        told = False
+        while not over.wait(_PAUSED):
+            with contextlib.suppress(PkmError, OSError):
+                paused = robot.state.mode.name == "PAUSED"
+                if paused and not told:
+                    print("pkm: the robot is paused: 'pkm resume' goes on, 'pkm stop' ends it", file=sys.stderr)
+                told = paused
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def _what_goes_on(robot: Robot) -> str:

@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 from pkm_bringup.cli import main
-from pkm_client import options
+from pkm_client import options, verbs
+from pkm_control.operator_interface import Mode
 from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_runtime import local_services
 
@@ -188,6 +189,19 @@ def test_what_is_not_done_is_said(
     capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...], why: str
 ) -> None:
     assert said(capsys, name, *words, code=2 if words[0] == "follow" else 1).startswith(why)  # 2: asked wrongly
+
+
+def test_who_waits_for_a_motion_that_is_paused_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By whomever: it waits as long as the pause lasts."""
+    monkeypatch.setattr(verbs, "_PAUSED", 0.02)
+    robot = SimpleNamespace(state=SimpleNamespace(mode=Mode.TRACKING))
+    with verbs._pauses_told(robot):
+        for mode in (Mode.TRACKING, Mode.PAUSED, Mode.TRACKING, Mode.PAUSED):
+            robot.state = SimpleNamespace(mode=mode)
+            time.sleep(0.5)
+    assert capsys.readouterr().err.count("the robot is paused: 'pkm resume' goes on, 'pkm stop' ends it\n") == 2
 
 
 def test_a_robot_in_another_namespace_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
