@@ -56,7 +56,7 @@ class FromHome:
         self, robot: RobotConstants, ranges: JointRanges, positions: PositionSolver, spaces: PossibleTwists
     ) -> None:
         self.robot, self.ranges, self.positions, self.spaces = robot, ranges, positions, spaces
-        self._near_home: dict[int, Choice] = {}  # for one pose, by branch
+        self._near_home: dict[int, tuple[Choice, None]] = {}  # for one pose, by branch
         self._starts: dict[tuple[int, bytes], AtHome | None] = {}  # by branch and joints
         self._curves: dict[bytes, CouplerCurve | None] = {}  # by where they begin
 
@@ -66,6 +66,12 @@ class FromHome:
 
     def found(self, poses: Array, joints: Array, branch: int) -> tuple[Choice, Solved | None]:
         """`continued`, and what `PositionSolver.solve` finds there where it was solved on the way."""
+        if not self.robot.iterated:
+            if len(poses) != 1 or joints is not self.robot.home_joints:
+                return _beginning(joints, len(poses), branch), None
+            if branch not in self._near_home:
+                self._near_home[branch] = _beginning(joints, 1, branch), None
+            return self._near_home[branch]  # most calls: made once
         start = self._at_home(joints, branch) if len(poses) else None
         if start is None:
             return self._found_far(poses, joints, branch)
@@ -89,7 +95,7 @@ class FromHome:
 
     def _at_home(self, joints: Array, branch: int) -> AtHome | None:
         robot = self.robot
-        if not robot.iterated or branch < 0 or joints.ndim > 1:
+        if branch < 0 or joints.ndim > 1:
             return None
         key = branch, joints.tobytes()
         if key not in self._starts:
@@ -123,13 +129,8 @@ class FromHome:
     def _found_far(self, poses: Array, joints: Array, branch: int) -> tuple[Choice, Solved | None]:
         if self.robot.continues and len(poses):
             return self._carried(poses, joints, branch)
-        if len(poses) == 1 and joints is self.robot.home_joints:  # most calls: made once
-            if branch not in self._near_home:
-                self._near_home[branch] = near(joints, 1, branch)._replace(from_home=branch >= 0)
-            start = self._near_home[branch]
-        else:
-            start = near(joints, len(poses), branch)._replace(from_home=branch >= 0)
-        if not self.robot.iterated or not len(poses):
+        start = _beginning(joints, len(poses), branch)
+        if not len(poses):
             return start, None
         curve = self.curve(joints) if joints.ndim == 1 else None
         if curve is not None:
@@ -260,6 +261,10 @@ class FromHome:
         Rotation = scipy.spatial.transform.Rotation
         turned = Rotation.from_rotvec(fraction[:, None] * paths[:, 3:]) * Rotation.from_quat(self.robot.home[3:])
         return np.hstack([self.robot.home[:3] + fraction[:, None] * paths[:, :3], turned.as_quat().reshape(-1, 4)])
+
+
+def _beginning(joints: Array, n: int, branch: int) -> Choice:
+    return near(joints, n, branch)._replace(from_home=branch >= 0)
 
 
 def far_away(poses: Array, home: Array, size: float) -> NDArray[np.bool_]:

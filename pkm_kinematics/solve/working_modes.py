@@ -113,7 +113,7 @@ class WorkingModes:
             seeds = rows_for(seed, len(self.engine.joint_names), len(poses), "seed")
             return near(seeds, len(poses), SEEDED if mode is None else self.branch(mode)), None
         if mode is None:  # home's, which is the first, in the turns that joints make on the way from there
-            return self.engine.from_home.found(poses, self.engine.home_joints, self.branch(0))
+            return self.engine.from_home.found(poses, self.engine.home_joints, 0)
         branch = self.branch(mode)
         return self.engine.from_home.found(poses, self.start(mode), branch)
 
