@@ -608,12 +608,14 @@ class Robot:
             if not seen and backend.time - first > _BEGIN:
                 raise RefusedError(f"the controller did not accept the jog; it is {state.mode.name.lower()}")
         backend.steer(np.zeros(6), asked)
-        if seen and not answer.success:
-            mode = self.state.mode
-            outcome = Outcome.STATE_LOST if mode in (Mode.WAITING, Mode.STOPPED) else Outcome.PREEMPTED
-            raise MotionEndedError(Result(outcome, TOOK_OVER if mode is Mode.TRACKING else answer.message))
+        if answer.success:
+            self._until_rest()
+        state = self.state
+        lost = state.mode in (Mode.WAITING, Mode.STOPPED)
+        if seen and (lost or not answer.success):
+            why = TOOK_OVER if state.mode is Mode.TRACKING else answer.message or state.reason
+            raise MotionEndedError(Result(Outcome.STATE_LOST if lost else Outcome.PREEMPTED, why))
         _require(answer)
-        self._until_rest()
         halted = f"it halted as twists came {late:.2g} s apart, on a busy computer" if late > RENEWAL else ""
         return Result(reason="; ".join(words for words in (self._limited(twist), reason, halted) if words))
 

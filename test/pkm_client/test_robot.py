@@ -378,6 +378,20 @@ def test_a_jog_whose_drives_go_off_is_lost(robot: Robot) -> None:
         robot.move_to(robot.kinematics.home)
 
 
+def test_a_jog_whose_platform_is_lost_as_it_comes_to_rest_does_not_succeed(
+    robot: Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = robot._until_rest
+    monkeypatch.setattr(robot, "_until_rest", lambda: (robot.disable(), robot.wait(0.1), rest()))
+    try:
+        with pytest.raises(MotionEndedError, match="STATE_LOST: the machine is inactive"):
+            robot.jog(linear=(0.0, 0.02, 0.0), seconds=0.5)
+    finally:
+        monkeypatch.undo()
+        robot.enable()
+        robot.move_to(robot.kinematics.home)
+
+
 def test_what_was_asked_for_before_a_stop_ends_with_it(robot: Robot) -> None:
     home = np.array(robot.state.reference)
     robot.asked = time.monotonic()  # as by a command whose process was still starting when the stop came
