@@ -52,7 +52,7 @@ class TrajectoryFollower:
     working mode is halted by a pause or a stop; motions and jogs wait for its end.
 
     `known_hold` is the pose (7,) that is held at rest, of robots with redundant joints (7 + r,) with their positions,
-    None before the first reading; `time` [s] that of the last reading.
+    None before the first reading; `time` [s] that of the last reading, or of now where some are missing.
 
     Args:
         lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
@@ -546,6 +546,7 @@ class TrajectoryFollower:
             elif run is None or not run.halt_unseen():
                 self._catch(reason, last.measured)
         passed, self._unseen = now - self._unseen, now
+        self.time += passed  # a belt runs on
         reference = self._reference(passed, now)
         command = _led(self.compensation, self.controller.foreseen, reference, last.measured, passed)
         return self.guard.within(command) if np.isfinite(command).all() else None
