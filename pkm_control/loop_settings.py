@@ -54,7 +54,7 @@ class ControllerSettings:
     delay: float = 0.0
     stale_periods: int = 10
     fallback: Fallback = "gravity"
-    hold_time: float = 0.2
+    hold_time: float = 0.03
     abort_after: float = 1.0
     following_error: float = 0.0
     machine_file: str = ""

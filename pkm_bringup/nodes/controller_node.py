@@ -122,7 +122,7 @@ class ControllerNode(Node):
         declare(
             self, "stale_periods", 10, "periods without a state after which efforts fall back", (1, 10000), fixed=True
         )
-        declare(self, "hold_time", 0.2, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
+        declare(self, "hold_time", 0.03, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
         declare(self, "abort_after", 1.0, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
         delay = 1.0 if self._shared is None else 0.0  # the way over ROS is one
         declare(self, "command_delay", delay, "periods from a state to its efforts' effect", (0.0, 20.0), fixed=True)

@@ -144,7 +144,7 @@ class EffortGuard(Guard):
         max_age: float,
         fallback: Literal["zero", "gravity"] = "zero",
         gravity: Callable[[Array], Array] | None = None,
-        hold_time: float = 0.2,
+        hold_time: float = 0.03,
     ) -> None:
         if fallback not in ("zero", "gravity"):
             raise ValueError(f"fallback is '{fallback}', not 'zero' or 'gravity'")
@@ -179,7 +179,7 @@ def guard_of(
     max_age: float,
     gravity: Callable[[Array], Array],
     fallback: Literal["zero", "gravity"] = "gravity",
-    hold_time: float = 0.2,
+    hold_time: float = 0.03,
 ) -> Guard:
     """The guard for a law's commands ("effort" or "position"); arguments as in `EffortGuard` and `PositionGuard`."""
     if commands == "position":
