@@ -267,6 +267,7 @@ class TrajectoryFollower:
             try:
                 self.jog.go_to(pose, speed)
             except PkmError as error:
+                self._jogging = not self.jog.at_rest
                 return str(error)
         return problem
 
@@ -398,7 +399,8 @@ class TrajectoryFollower:
             return self.silent(now, problem)
         if self.change is not None:
             locator.accept(positions)
-            return self._changing(self.change, time, now, positions, velocities)
+            self._last = self._changing(self.change, time, now, positions, velocities)
+            return self._last
         elastic = self.compensation
         joints = positions if elastic is None else elastic.joint_side(positions)
         measured = locator.locate(joints, velocities, self.check.mode)
@@ -437,13 +439,14 @@ class TrajectoryFollower:
         if silent and run is not None and run.find(measured, silence, k.characteristic_length, self.override):
             passed = 0.0
         reference = self._reference(passed, now)
-        if not self.controller.yields:  # a law that yields to forces leaves its reference as it should
+        apart, yields = separation(measured.pose, reference.pose), self.controller.yields
+        departed = self.stray.departure(*apart) if self.moving and not (silent or yields) else ""
+        soft = yields and self.moving  # and would let what was not led meanwhile fly on
+        if (silent or departed) and (soft or _out_of_hand(self.controller, reference, measured)):
+            self._catch(silent or departed, measured, _departed(self.stray, self.run) if departed else None)
+            reference = self._reference(0.0, now)
             apart = separation(measured.pose, reference.pose)
-            departed = self.stray.departure(*apart) if self.moving and not silent else ""
-            if (silent or departed) and _out_of_hand(self.controller, reference, measured):
-                self._catch(silent or departed, measured, _departed(self.stray, self.run) if departed else None)
-                reference = self._reference(0.0, now)
-                apart = separation(measured.pose, reference.pose)
+        if not yields:  # a law that yields to forces leaves its reference as it should
             self.stray.judge(*apart)
         if self.stray.lost:
             if not self._let_go:
@@ -476,7 +479,7 @@ class TrajectoryFollower:
         elif self.run is None:
             self.mode, reason = Mode.HOLDING, self._border
         else:
-            self.mode = Mode.PAUSED if self.run.resting else Mode.TRACKING
+            self.mode, reason = (Mode.PAUSED, self._border) if self.run.resting else (Mode.TRACKING, "")
         if self.force.lost and not self.moving and not reason:
             self.mode = Mode.STOPPED
             return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, withhold_command=True)

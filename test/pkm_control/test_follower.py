@@ -19,6 +19,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics import Kinematics
+from pkm_runtime.errors import PkmError
 
 PERIOD = 1e-3
 
@@ -144,6 +145,24 @@ def test_a_platform_that_was_moved_in_a_short_silence_is_held_where_found(loop: 
     action = loop.follower.update(now, now, loop.kinematics.inverse(moved).actuated, np.zeros(3))
     assert action.mode is Mode.HOLDING
     np.testing.assert_allclose(action.reference.pose, moved, atol=1e-8)
+
+
+def test_a_paused_motion_says_why_it_does_not_go_on(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*_: object) -> None:
+        raise PkmError("there is no way back")
+
+    loop.run(20)
+    motion = Motion(loop.ahead(0.02, seconds=1.0), loop.machine.time)
+    loop.follower.follow(motion)
+    loop.run(100)
+    moved = np.array(loop.kinematics.home)
+    moved[:3] += 0.0, 0.0, 0.25 * loop.kinematics.characteristic_length
+    monkeypatch.setattr(loop.follower.jog, "go_to", nowhere)
+    now, there = loop.machine.time + 0.15, loop.kinematics.inverse(moved).actuated
+    for k in range(500):
+        action = loop.follower.update(now + k * PERIOD, now + k * PERIOD, there, np.zeros(3))
+    assert action.mode is Mode.PAUSED
+    assert action.reason == "there is no way back"
 
 
 def test_a_reading_that_is_not_finite_is_silence(loop: Loop) -> None:

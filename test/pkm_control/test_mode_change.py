@@ -170,6 +170,20 @@ def test_a_robot_that_strays_is_held_and_comes_back_to_its_way(steered) -> None:
     assert np.abs(displacement_between(machine.pose, np.array(robot.kinematics.home))).max() < 1e-3
 
 
+def test_a_reading_that_jumps_on_the_way_repeats_the_last_command(steered) -> None:
+    robot = steered("five_bar")
+    robot.run(2 * PERIOD)
+    follower = robot.follower
+    assert follower.begin_change(planned_change(follower, "-+")) == ""
+    while follower.change.progress < 0.5:
+        before = robot.run(PERIOD)
+    state = robot.machine.read()
+    jumped = follower.update(state.time, state.time, state.positions + np.array((1.0, 0.0)), state.velocities)
+    assert jumped.mode is Mode.TRACKING
+    np.testing.assert_array_equal(jumped.command, before.command)
+    assert before.command.any()
+
+
 @pytest.mark.slow
 def test_silent_readings_halt_it_under_its_weight(steered) -> None:
     robot = steered("planar_3rrr")
@@ -180,7 +194,7 @@ def test_silent_readings_halt_it_under_its_weight(steered) -> None:
     while follower.change.progress < 0.5:
         robot.run(PERIOD)
     now = robot.machine.time
-    silent = follower.silent(now + 10 * PERIOD)
+    silent = follower.silent(now + 6 * PERIOD)
     assert silent.mode is Mode.STOPPED
     np.testing.assert_allclose(silent.command, follower.change.weight())
     assert np.abs(silent.command).max() > 0.1
