@@ -6,8 +6,7 @@ with yaw pitch roll of a Gough-Stewart platform. A platform without a branch of 
 roll [rad] relative to home, in its axes there.
 
 In a configuration-dependent motion space the named coordinates vary and the others follow along the way from home.
-Nearby points share most of that way: it leads through the centres of cells of a lattice about home, each of which is
-reached once.
+Nearby points share most of that way: it leads through the centres of cells of a lattice about home, each reached once.
 """
 
 from __future__ import annotations

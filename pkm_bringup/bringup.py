@@ -46,8 +46,7 @@ class NodeSpec:
 
     `fixed`: parameters that follow from several settings. `wanted`: whether these values ask for the node. `holds`:
     names of the nodes, where the process has several. A node that ends by itself ends the run, unless it is not
-    `needed`, or does not have to `last` and ends well. `leads`: the run is over when this node ends, in whichever
-    manner.
+    `needed`, or does not have to `last` and ends well. `leads`: the run is over when this node ends, in any way.
     """
 
     name: str

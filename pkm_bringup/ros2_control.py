@@ -77,15 +77,12 @@ def controller_parameters(
 
 
 def _one_bound_each(mechanism: Mechanism) -> bool:
-    """Whether all drives push as much as they pull: the manager's limiter knows one number for both.
-    Of the 20 N to 600 N of a winch it takes the 20 N for both, and has it pull with 20 N whatever is commanded.
-    """
+    """Whether all drives push as much as they pull: the manager's limiter knows one number for both."""
     limits = ActuatorLimits.of(mechanism)
     return bool(np.all(limits.least_effort == -limits.most_effort))
 
 
 def _leave_out(parameters: dict[str, Any], node: str) -> None:
-    """Take a controller out of the parameters of nodes, the controller manager's among them."""
     del parameters[node]
     for other in parameters.values():
         other[_PARAMETERS].pop(node.split("/")[-1], None)

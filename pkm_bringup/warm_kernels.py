@@ -131,9 +131,7 @@ def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bring
 
 
 def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
-    """Load the kernels that nodes need, and plan the motion, as `prepare` does. PkmError: the machine's file is of
-    another robot.
-    """
+    """Load nodes' kernels, and plan the motion, as `prepare` does. PkmError: the machine's file is of another robot."""
     wanted = {name for spec in specs for name in spec.nodes}
     if "hardware" in wanted and values["hardware"] in MACHINES and values["hardware_file"]:
         make_machine(values["hardware"], dynamics.kinematics, read_machine_file(values["hardware_file"]))

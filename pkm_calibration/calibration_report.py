@@ -78,8 +78,6 @@ def settings_text(found: Calibrated) -> str:
 
 
 class _Page(NamedTuple):
-    """A calibration as a result of a report page."""
-
     words: list[str]
     tables: list[Table]
     numbers: dict[str, Any]
@@ -89,11 +87,9 @@ class _Page(NamedTuple):
         return "calibration " + "\n".join(self.words)
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers."""
         return self.numbers
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """The picture; written to a file if one is named."""
         if path is not None:
             write_picture(self.figure, path)
         return self.figure

@@ -3,8 +3,7 @@
 
 Of very many poses that the robot can take, a greedy choice and then exchanges raise the determinant of the information
 matrix (D-optimal: Fedorov, "Theory of Optimal Experiments", 1972), whose root is the observability index O1 of Borm and
-Menq (1991). What is expected of the parameters counts as one more measurement of each, so that few poses are ranked,
-too.
+Menq (1991). What is expected of parameters counts as one more measurement of each, so that few poses are ranked, too.
 """
 
 from __future__ import annotations

@@ -203,8 +203,7 @@ class Robot:
     def solve_fk(self, positions: Mapping[str, float] | ArrayLike) -> ForwardSolution:
         """Pose (7,) for positions of the actuated joints: on home's branch, in another mode on the present pose's.
 
-        `positions` are by joint name, or (n_actuated,) [rad or m]. RefusedError: there is no such pose, or a joint is
-        missing.
+        `positions` are by joint name, or (n_actuated,) [rad or m]. RefusedError: no such pose, or a joint is missing.
         """
         names = self.kinematics.actuated_names
         if isinstance(positions, Mapping):

@@ -396,7 +396,6 @@ class _Run:
 
     @property
     def evaluations(self) -> int:
-        """Evaluations of the equations of motion."""
         return self._solver.nfev
 
     def reach(self, t: float) -> NoMotionHereError | None:
@@ -479,16 +478,13 @@ class _Log:
         return self.sense
 
     def keep(self, i: int, state: State) -> None:
-        """Record a state at an output time."""
         self.pose[i], self.twist[i], self.joints[i] = state.pose, state.twist, state.joints
         self.margins[i] = self.margin
 
     def end(self, i: int, t: float, error: NoMotionHereError) -> None:
-        """Record the end of the motion."""
         self.status[i:] = int(error.status)
         self.notices.append(f"{t:.6g} s: ended, {error}")
 
     def result(self, steps: int, evaluations: int) -> Simulated:
-        """The whole record."""
         rows = self.time, self.pose, self.twist, self.joints, self.margins, self.status
         return Simulated(*rows, self.least, self.least_time, tuple(self.notices), steps, evaluations)

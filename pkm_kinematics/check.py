@@ -241,7 +241,6 @@ def _remarks(mechanism: Mechanism) -> list[str]:
 
 
 def _tree(joints: Sequence[Joint], loops: Sequence[Loop], marked: dict[str, str], chain: Sequence[str]) -> list[str]:
-    """The spanning tree as lines of text, with the loops that end at each link."""
     children: dict[str, list[Joint]] = {}
     for joint in joints:
         children.setdefault(joint.parent, []).append(joint)

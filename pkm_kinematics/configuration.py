@@ -160,8 +160,7 @@ class Configuration(ExplainedSolution):
     def inverse_jacobian(self) -> Array:
         """Actuated joint rates per platform twist: (..., n_actuated, 6) [rad/s, m/s] per [m/s, rad/s], base frame.
 
-        Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where it is not
-        regular.
+        Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where not regular.
         """
         return shaped(self.solved(jacobian=True).jacobian, self.shape)
 

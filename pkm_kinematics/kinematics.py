@@ -242,8 +242,7 @@ class Kinematics(Describable):
 
         Distance, and angle times the characteristic length, are taken together. For robots whose platform moves
         parasitically (a 3-PRS): ask for a pose (7,) or (k,) roughly, get one that exists. Works for poses off by no
-        more than a part of the limbs' lengths, DIVERGED beyond. `seed` (n_joints,) [rad, m] is where it starts, home's
-        by default.
+        more than a part of the limbs' lengths, DIVERGED beyond. `seed` (n_joints,) [rad, m] is its start, else home's.
         """
         e, width = self.engine, len(self.joint_names)
         wanted = e.inputs.one_pose(pose)

@@ -48,8 +48,7 @@ class Sweeps:
     """Where sweeps run, what is stored of them, and the progress of the running one.
 
     Results are identical to the last bit for any number of cores or workers: chunks do not depend on it, and results
-    are taken in order. Calls from within a chunk run in that chunk. A copy in another process is plain: one core, no
-    journal.
+    are taken in order. Calls from a chunk run in it. A copy in another process is plain: one core, no journal.
 
     Args:
         cores: how many of this computer are used, all by default.
@@ -88,9 +87,8 @@ class Sweeps:
     ) -> Iterator[Result]:
         """Results of a function for each chunk, in order; it may be called in several threads or processes.
 
-        `what` describes the work in progress messages, `total` is the number of chunks, 0 where unknown, and
-        `question` tells this sweep from others in the journal, whose results are arrays or tuples of these (None: not
-        stored).
+        `what` describes the work in progress messages, `total` is the number of chunks, 0 where unknown, and `question`
+        names this sweep in the journal, whose results are arrays or tuples of these (None: not stored).
         """
         if getattr(self._within, "chunk", False):
             yield from map(function, chunks)

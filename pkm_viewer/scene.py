@@ -113,7 +113,6 @@ class Scene:
         scene.set_background_image(np.repeat(gradient.astype(np.uint8), 4, axis=1), format="png")
 
     def _draw_links(self) -> None:
-        """Draw every visual, in a frame for each link; note what cannot be drawn."""
         visuals, self.left_out = visuals_of(self._mechanism)
         names = [self._mechanism.base_link, *(joint.child for joint in self._mechanism.joints)]
         scene = self._server.scene

@@ -118,7 +118,6 @@ class _Search(Search):
         """Nothing is recorded."""
 
     def bounds(self, domain: Domain, boxes: Array, asked: NDArray[np.bool_]) -> Array:
-        """Of the one requirement."""
         lower, upper = np.moveaxis(domain.bounds(boxes), -1, 0)
         centres, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
         errors = self.enclosure.errors(domain.task, centres, half)

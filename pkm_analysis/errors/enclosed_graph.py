@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loops of a mechanism over boxes: where every body can be, and all derivatives of the loops, as intervals.
 
-Rows are those of many boxes at once. The gap of a loop is taken in base axes, in which what the two sides do keeps
-apart.
+Rows are those of many boxes at once. The gap of a loop is taken in base axes, which keep apart what the two sides do.
 
 Where every loop ends a rod between a universal joint and a ball, `EnclosedRods` asks for the rods' lengths alone: the
 passive angles, whose intervals widen all that depends on them, are then no unknowns.

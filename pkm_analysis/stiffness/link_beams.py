@@ -190,7 +190,6 @@ class _Cuts:
         self.leader[self.top(one)] = self.top(other)
 
     def hang(self, one: Hung, among: Sequence[int], spans: dict[int, list[tuple[Array, Array]]] | None = None) -> Cut:
-        """The cut on which something hangs."""
         best: tuple[Array, int, Array] = (np.array(np.inf), 0, np.array(0.0))
         for k in among:
             piece = self.pieces[k]

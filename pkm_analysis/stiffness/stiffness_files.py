@@ -40,7 +40,6 @@ class ModeShapes(Plottable):
     of: Stiffness
 
     def __post_init__(self) -> None:
-        """Refuse a robot that does not vibrate."""
         if not len(self.of.vibrations.frequency):
             problem = "nothing gives way, or nothing has a mass"
             raise AnalysisError(f"vibrations of {self.of.robot.name}", problem, "describe sections, masses or drives")

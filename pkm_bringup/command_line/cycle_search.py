@@ -2,9 +2,8 @@
 """The cycle between two places, as far as a robot can do it, and the fastest: height, rounding and shift are free.
 
 A search without derivatives over two to five numbers: a coarse grid of heights and corners, then the simplex of Nelder
-and Mead within the bounds. Every candidate is planned as it would be run, by the one planner, so the result keeps all
-its limits; one that cannot be planned counts as endless. The requested cycle is the first candidate, so nothing slower
-is found.
+and Mead within the bounds. Every candidate is planned as it would be run, by the one planner, so the result keeps its
+limits; one without a plan counts as endless. The requested cycle is the first candidate, so nothing slower is found.
 """
 
 from __future__ import annotations

@@ -104,9 +104,7 @@ def answered(mechanism: Mechanism, values: dict[str, Any]) -> Servos:
 
 
 def set_up(mechanism: Mechanism, values: dict[str, Any], ask: Ask, actuators: Servos, simulate: bool = False) -> None:
-    """Go through the servos of a robot that `actuators` lacks, and add their channels, signs and offsets to what the
-    machine file `values` has of them.
-    """
+    """Ask about servos that `actuators` lacks; add what `values` has of them, with channels, signs and offsets."""
     line = SerialLine(str(values["port"]), int(values.get("baud", _FILE["baud"])))
     for number, name in enumerate(mechanism.actuated_joints):
         if name in actuators:
@@ -253,7 +251,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _held(given: argparse.Namespace, output: Path) -> int:
-    """Hold the dialogue and write its file; the exit status."""
     values: dict[str, Any] = {}
     servos: Servos = {}
     try:
@@ -296,9 +293,7 @@ def _write(output: Path, values: dict[str, Any], servos: Servos) -> None:
 
 
 def _kept(output: Path, values: dict[str, Any], servos: Servos) -> str:
-    """Keep the answers of a dialogue that was broken off; where they are, in words, empty where there are none. A file
-    that has more of them stays as it is.
-    """
+    """Write the answers of a broken-off dialogue, unless the file has more; in words, if any, where they are."""
     before = read_yaml(output)[1].get("actuators") or {} if output.exists() else {}
     if set(servos) <= set(before):
         new = {name: one for name, one in servos.items() if one != before[name]}

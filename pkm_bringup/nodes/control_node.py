@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nodes `hardware` and `controller` in one process, and their one loop in a process of its own.
 
-Between machine and controller there is a call, not a topic. States, commands and references are published at rates of
-their own.
+Between machine and controller is a call, not a topic. States, commands and references are published at their own rates.
 """
 
 from __future__ import annotations

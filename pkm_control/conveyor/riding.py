@@ -3,8 +3,7 @@
 
 With p(s) the motion's points, f(s) the share of the ride, d the direction and u the belt's travel beyond the place for
 which the points hold, the platform is at p(s) + f(s) u d. A motion that has to end before its time leaves the belt as
-it was then: from there on u grows with the time on the path, and both come to rest together, on the curve that was
-checked.
+it was then: from there on u grows with the time on the path, and both come to rest together, on the checked curve.
 """
 
 from __future__ import annotations

@@ -296,9 +296,7 @@ def hold(loop: ControlLoop, pace: FixedRateLoop | None = None) -> None:
 
 
 def warm_up(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
-    """Warm up a follower that serves nothing else, at home and at rest, with a controller and a guard of its own.
-    What is compiled, loaded or imported with the first call is so before time matters.
-    """
+    """Warm up a follower that serves nothing else, at home and at rest, with a controller and a guard of its own."""
     home, still = np.tile(kinematics.home, (2, 1)), np.zeros((2, 6))
     positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)
     rates = np.zeros_like(positions)

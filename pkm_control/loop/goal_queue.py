@@ -56,8 +56,7 @@ class GoalRequest:
 
 class GoalQueue:
     """Admits motions one after the other; one that comes while the platform moves is checked first, then begins from
-    rest. `settings` gives start delay [s] and tolerance [m and rad] for each; `report` gets the problem of each refused
-    one.
+    rest. `settings` gives start delay [s] and tolerance [m and rad] for each; `report` gets each refused one's problem.
     """
 
     def __init__(

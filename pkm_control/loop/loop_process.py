@@ -55,8 +55,7 @@ class LoopProcess(RunningLoop):
     """The half in the parent process, to be made before it has any other thread.
 
     `planning` makes what motions are checked with, from the number of a working mode: (check, jog). `on_output` and
-    `on_payload` get the effects of motions, with the time of the reading, `say` lines for a log, in a thread of their
-    own.
+    `on_payload` get the effects of motions, with the time of the reading, `say` lines for a log, in their own thread.
     """
 
     def __init__(self) -> None:

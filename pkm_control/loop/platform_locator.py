@@ -17,8 +17,7 @@ from pkm_kinematics.status import Status, closes
 
 
 class PlatformObserver:
-    """The measured motion of one machine, which stays in its working and assembly mode, from a pose (7,), home by
-    default.
+    """The measured motion of a machine that stays in its working and assembly mode, from a pose (7,), home by default.
 
     `reason` is empty while readings make sense, and otherwise says why the last one was refused; the next is taken as
     one that goes on from the last that was not. A joint beyond its limit, by what an end stop gives, is no reason.

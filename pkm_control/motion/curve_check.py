@@ -214,8 +214,7 @@ class CurveCheck:
         inset: bool = False,
         carried: Carried | None = None,
     ) -> Fault | None:
-        """The first sample of a curve that breaks a condition, or None; poses that follow each other closely are one
-        curve.
+        """The first sample of a curve that breaks a condition, or None; poses that follow closely are one curve.
 
         Poses (n, 7), twists (n, 6) [m/s, rad/s] (None: at rest) and accelerations are in the base frame, commanded
         redundant joints behind them. `inset` keeps a little more than the required distance; `carried` is the payload
@@ -346,8 +345,7 @@ class CurveCheck:
         room: Room | None = None,
     ) -> Generator[None, None, tuple[Fault | None, Array]]:
         """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5), in
-        several steps. `steps` (n - 1,) are times from sample to sample [s], None where the samples are no motion in
-        time.
+        several steps. `steps` (n - 1,) are times from sample to sample [s], None where these are no motion in time.
         """
         n = len(pose)
         configurations = self._at(pose)

@@ -201,8 +201,7 @@ class MotionPlanner:
         """The straight move, from rest to rest, between two poses (7,), base frame, at most at a speed [m/s]; errors as
         `plan`. With redundant joints behind one of them these move, too.
 
-        In a configuration-dependent motion space the actuators go straight instead. With a tool, its point goes
-        straight.
+        In a configuration-dependent motion space the actuators go straight instead. With a tool, its point does.
         """
         tool = None if tool is None else replace(tool, mass=0.0)  # what is carried stays as it is
         rows = [np.array(pose, dtype=np.float64)[None] for pose in (start, end)]

@@ -445,7 +445,6 @@ class _Reader:
 
 
 def _refuse_unknown(root: ET.Element) -> None:
-    """Refuse elements, and attributes of equalities, that MJCF does not have."""
     parents = [(root, SECTIONS), *((body, IN_BODY) for tag in ("worldbody", "body") for body in root.iter(tag))]
     for parent, known in parents:
         for child in parent:

@@ -94,8 +94,7 @@ class ClosureModel:
         """Poses (n_links, 4, 4) in the base frame, by `link_index`, and twists (n_columns, 6) of joint coordinates.
 
         Twists are at the base's origin, base frame, linear, then angular, for each coordinate, mimic joints included.
-        `joints`, a result of `leading_to`, limits the placed joints; poses of links that none of them carries are not
-        written.
+        `joints`, a result of `leading_to`, limits the placed joints; links that none of them carries get no pose.
         """
         poses = np.empty((len(self.link_index), 4, 4))
         poses[0] = np.eye(4)

@@ -46,8 +46,7 @@ def mobility(
     """Count the degrees of freedom at a general configuration near `home` (size,), and compare with the actuators.
 
     Redundant actuation is allowed; `accept_singular` admits architecture singularities, robots singular everywhere
-    although they have enough actuators. Raises `DescriptionError` where the platform cannot move, or the actuators
-    cannot hold it.
+    although they have enough actuators. Raises `DescriptionError` where the platform cannot move or cannot be held.
     """
     at_home = _freedoms(model, home, platform, actuated)
     configurations = generic_configurations(model, home) or [home]

@@ -3,8 +3,7 @@
 
 Streams (states, commands, references) are offered reliably and requested as best effort with a queue of one: any
 publisher and subscriber match them, and a late reader gets the newest value. Recorders request all of a stream and have
-a second to take it in before anything is lost. The description is latched. Slower topics are reliable with a short
-queue.
+a second to take it in before anything is lost. The description is latched. Slower topics have short, reliable queues.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Expansion of xacro files and texts to plain URDF+ text, with or without a ROS installation.
 
 A xacro file is a program: its expressions are Python, and it may read files. So it is expanded only where a user names
-it, on a command line or in a script, never from the ROS graph, and in a process of its own, ended when it takes too
-long.
+it, on a command line or in a script, never from the ROS graph, and in its own process, ended when it takes too long.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ After Codourey and Burdet, "A body-oriented method for finding a linear form of 
 robots", ICRA 1997. Parameters are in SI units. Per body: `<link>.m`, `.mx .my .mz` (mass times centre of mass) and
 `.Ixx .Ixy .Ixz .Iyy .Iyz .Izz` (inertia about the origin of the link's frame), in the axes of that frame, the links
 fixed to it included. Then per joint: `<joint>.armature` (rotor inertia felt at an actuated joint), `.viscous` and
-`.coulomb` (friction). Massless links, such as the cross of a universal joint, have no parameters; the platform always
-has.
+`.coulomb` (friction). Massless links, such as a universal joint's cross, have no parameters; the platform always has.
 """
 
 from __future__ import annotations

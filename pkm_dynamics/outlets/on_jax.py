@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A robot as functions of JAX, to be compiled (`jit`), vectorised (`vmap`) and differentiated (`grad`, to any order).
 
-What has a closed form is computed by recordings, whose derivatives are recordings too. Through Newton's method goes
-the rule of implicit functions: joints of limbs that are iterated move by `joint_rates`, the platform by the inverse of
-the Jacobian.
+What has a closed form is computed by recordings, whose derivatives are recordings too. Through Newton's method goes the
+rule of implicit functions: joints of iterated limbs move by `joint_rates`, the platform by the inverse of the Jacobian.
 """
 
 from __future__ import annotations

@@ -103,7 +103,6 @@ def _motions(dynamics: Dynamics, request: Any) -> tuple[Configuration, Array, Ar
 
 
 def _statuses(where: Configuration, codes: NDArray[np.int64]) -> tuple[list[SolveStatus], list[float]]:
-    """A status with its reason, and the loop closure error, for each pose."""
     statuses = []
     for k, code in enumerate(codes):
         reason = ""

@@ -110,8 +110,7 @@ class Driver(ABC):
     def disable(self) -> None:
         """Disable the drives and close the brakes: tell every drive, whatever the others do, and ask whether it is off.
         Where not all confirm, they are told again for `TELLING`, then a DeviceError names the drives that may still be
-        on; a watchdog stays armed until all have confirmed. It may be called any time after `open`, during any other
-        call.
+        on; a watchdog stays armed until all have confirmed. Callable any time after `open`, during any other call.
         """
 
     def output_problem(self, name: str) -> str:

@@ -52,7 +52,6 @@ class _Port(PortHandler):
     """The SDK's port. pyserial's own time-out of writing ends a write that this computer was late with."""
 
     def writePort(self, packet: Sequence[int]) -> int:
-        """Write all bytes of a packet."""
         write_all(self.ser.fileno(), bytes(packet), self.port_name)
         return len(packet)
 

@@ -10,8 +10,7 @@ still miss a solution whose neighbourhood attracts few starts.
 By releasing one equation at a time: without it, say that one actuator has its value, the robot moves along a curve
 through each assembly mode. Wherever along that curve the equation holds again, there is another one. The curves are
 followed in both directions until they close, from every solution and for every equation that may be released, until
-nothing new turns up. This finds modes that attract no random start; modes on curves through none of the known ones stay
-unknown.
+nothing new turns up. This finds modes that attract no random start; modes on curves through no known one stay unknown.
 """
 
 from __future__ import annotations

@@ -130,7 +130,6 @@ class _Parts:
         return R @ row["rotation"], R @ row["translation"] + p
 
     def of_tree(self) -> Iterator[PassiveJoint]:
-        """The passive joints of the tree."""
         for i in range(2, len(self._bodies)):
             row = self._bodies[i]
             if row["actuator"] >= 0:
@@ -143,7 +142,6 @@ class _Parts:
                 yield PassiveJoint(ends, points, (turn[:, 2], np.eye(3)[2]))
 
     def of_closures(self) -> Iterator[PassiveJoint]:
-        """The joints that close loops."""
         for closure in self._closures:
             yield from self._of_closure(closure)
 

@@ -65,7 +65,6 @@ def _factor(matrix: Complex, pivots: NDArray[np.int64]) -> bool:
 
 @plain
 def _solve(matrix: Complex, pivots: NDArray[np.int64], x: Complex) -> None:
-    """Solve with the factors of `_factor`, in place."""
     n = matrix.shape[0]
     for k in range(n):
         row = pivots[k]

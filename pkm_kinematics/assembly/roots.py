@@ -274,7 +274,6 @@ class _Found:
         self.simple.append(simple)
 
     def roots(self) -> Roots:
-        """All that was found."""
         points = np.array(self.points, dtype=np.complex128).reshape(-1, self._target.shape[1])
         simple = np.array(self.simple, dtype=bool)
         exist, unique = kantorovich(self._target, points)

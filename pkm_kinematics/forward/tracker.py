@@ -74,8 +74,7 @@ class ModeTracker:
 
     The first configuration is taken to be in home's assembly mode if it is on home's side, where `forward` stays that
     starts at home; also where the side cannot be told from a configuration alone (`AssemblyMethod.unsigned` is `?`),
-    and changes are tracked from there. Modes of robots with redundant actuators or joints are called `redundant`
-    throughout.
+    and changes are tracked from there. Modes of robots with redundant actuators or joints are called `redundant`.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:

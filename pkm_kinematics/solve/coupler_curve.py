@@ -2,8 +2,7 @@
 """The one curve on which a mechanism of a single degree of freedom moves, traced from home (a four-bar, a Jansen leg).
 
 Its platform has nowhere else to go, so that what continues home is on this curve or nowhere. It is traced once, to both
-sides, in all joints together, which has no dead points of cranks; it ends where it closes, or where another curve
-crosses it.
+sides, in all joints together, which has no dead points of cranks; it ends where it closes, or another crosses it.
 """
 
 from __future__ import annotations
@@ -76,8 +75,7 @@ def trace(
 ) -> CouplerCurve | None:
     """The curve through a configuration `start` (k,) at home; None where that is on no single curve.
 
-    `drives` are the joints whose way from home is measured, `limits` (k,) the ends of the ranges, `size` the robot's
-    [m].
+    `drives` are the joints whose way from home is measured, `limits` (k,) ends of the ranges, `size` the robot's [m].
     """
     tracer = _Tracer(whole, size)
     tangent = tracer.tangent(start, None)

@@ -20,8 +20,16 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.batch import BATCH, over_cores
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.model_and_data import NEAREST, SOLVED, Choice, Solved, near, writeable
-from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, STEP, StraightPath, carry_on
-from pkm_kinematics.kernels.path.near_home import LEFT, AtHome, solve_near_home
+from pkm_kinematics.kernels.path.carry_on import (
+    FAR,
+    JUMP,
+    LEFT,
+    STEP,
+    AtHome,
+    StraightPath,
+    carry_on,
+    solve_near_home,
+)
 from pkm_kinematics.kernels.position.closures import CLOSED
 from pkm_kinematics.solve.coupler_curve import CouplerCurve, trace
 from pkm_kinematics.solve.inputs import Inputs

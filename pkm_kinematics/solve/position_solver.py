@@ -203,7 +203,6 @@ class PositionSolver:
         return self._unsolved(n, False, False)
 
     def _unsolved(self, n: int, moving: bool, jacobian: bool) -> Solved:
-        """Empty arrays for n solutions, for their rates if `moving`, and for their Jacobians."""
         if n == 1 and not (moving or jacobian):
             q, none, status, number, count, no_jacobian = self._one_unsolved
             return Solved(q.copy(), none, none, status.copy(), number.copy(), count.copy(), number.copy(), no_jacobian)

@@ -136,8 +136,7 @@ class PossibleTwists:
         """The possible accelerations (n, 6) nearest to given ones, and which of those given are ASTRAY from them.
 
         For configuration-dependent motion spaces. A moving platform has `biases` even at constant velocity in the
-        space, and callers rarely know them exactly: feedback and interpolated trajectories miss them by up to a
-        percent.
+        space, and callers rarely know them exactly: feedback and interpolation miss them by up to a percent.
         """
         scale = self.rate_scale
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]

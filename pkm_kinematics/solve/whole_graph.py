@@ -143,8 +143,7 @@ class WholeGraph:
     def follow(self, start: Array, actuated: Sequence[str], q: Array, size: float) -> PoseRows:
         """Move joints `actuated` straight to q (k,) from a closed configuration (n_bodies,), the others free.
 
-        The path has PIECES at least: calls get here after a singularity, and a step as long as the path may lead over
-        the next.
+        The path has PIECES at least: calls get here after a singularity, and in one step the path may cross the next.
         """
         columns = [self.names.index(name) for name in actuated]
         span = q - start[columns]

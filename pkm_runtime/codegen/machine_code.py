@@ -137,9 +137,7 @@ class VectorCode:
 
 
 def _compiled(text: str, level: int) -> llvm.ExecutionEngine:
-    """LLVM assembly of a module as code for this processor, alive as long as the engine; `level` 0 to 3 optimises. The
-    last ones are kept: whoever loads a robot again need not compile it again.
-    """
+    """LLVM assembly of a module as code for this processor, alive as long as the engine; `level` 0 to 3 optimises."""
     name = hashlib.sha256(f"{level}{text}".encode()).digest()
     engine = _LAST.pop(name, None) or _compile(text, level)
     _LAST[name] = engine
@@ -161,8 +159,6 @@ def _compile(text: str, level: int) -> llvm.ExecutionEngine:
 
 
 class _Writer:
-    """Assembly of terms, of so many rows at once."""
-
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
         self.number, self.bit = ("double", "i1") if lanes == 1 else (f"<{lanes} x double>", f"<{lanes} x i1>")

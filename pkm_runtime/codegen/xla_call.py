@@ -111,7 +111,6 @@ _LIVE: list[VectorCode] = []  # XLA forgets no name, and its programs may outliv
 
 @cache
 def _libraries() -> SimpleNamespace:
-    """JAX, the parts of it that are needed, and the primitive with its rules."""
     names = ("jax", "jax.numpy", "jax.extend.core", "jax.interpreters.ad", "jax.interpreters.batching")
     jax, jnp, core, ad, batching, mlir = (
         optional_library(name, "jax", "functions of JAX") for name in (*names, "jax.interpreters.mlir")

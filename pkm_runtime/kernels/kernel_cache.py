@@ -103,8 +103,6 @@ def _open(folder: str) -> int | None:
 
 
 class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
-    """The cache folder of the kernels of a source file."""
-
     def __init__(self, function: Any, file: str) -> None:
         self._py_file = file
         self._lineno = function.__code__.co_firstlineno

@@ -133,8 +133,7 @@ def two_circles(centres: Array, radii: Array, points: Array) -> int:
     """Both points at distances radii (2,) from two centres (2, 2), written to `points` (2, 2), all in m.
 
     Point 0 is to the left of the direction from centre 0 to centre 1. TWO; TANGENT where both are the same point (a
-    type 2 singularity); APART where there is none, with both on the line of the centres; COLLINEAR where the centres
-    coincide.
+    type 2 singularity); APART where there is none, both on the line of centres; COLLINEAR where the centres coincide.
     """
     dx, dy = centres[1, 0] - centres[0, 0], centres[1, 1] - centres[0, 1]
     dd = dx * dx + dy * dy

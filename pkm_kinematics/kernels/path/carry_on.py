@@ -14,7 +14,7 @@ from pkm_kinematics.kernels.dense import copy, determinant_sign
 from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
 from pkm_kinematics.kernels.path.follow import CONTRACTION, PATH_BEGAN, STEP_BEGAN, TRIAL, keep, put_back
 from pkm_kinematics.kernels.position.closures import block_jacobian
-from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.placement import place_platform, set_angle
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     DIVERGED,
@@ -24,7 +24,14 @@ from pkm_kinematics.kernels.position.positions import (
     closes,
     solve_positions,
 )
-from pkm_kinematics.kernels.position.solve_poses import check_pose, inverse_whole, read_joints, solve_pose, take_seed
+from pkm_kinematics.kernels.position.solve_poses import (
+    check_pose,
+    inverse_whole,
+    read_joints,
+    solve_pose,
+    take_seed,
+    turns_from_home,
+)
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_runtime.kernels.compiled import allocating, compiled
 
@@ -33,6 +40,8 @@ SHORTEST = 0.02  # of a step: where this fails the way is blocked, but for limbs
 SHORT = 0.1  # of a step: one as short as this needs no steps before it
 FAR = 1000.0  # of the robot's size: no limb is tracked farther from home, which would take endless steps
 JUMP = 0.6  # rad: a limb joint that turns farther in one step may have changed its solution
+NEAR = 0.5  # rad, and of the robot's size: poses farther from home are not tried without steps
+LEFT = -1  # status of what is not solved without steps
 LAST, PATH = 5, 6  # vectors of `Data.system` in use by lean calls: the last pose, the displacement from there
 
 
@@ -44,6 +53,17 @@ class StraightPath(NamedTuple):
     size: float  # of the robot, m
     step: float  # rad, and of `size`
     jump: float  # rad
+
+
+class AtHome(NamedTuple):
+    """A configuration at home, and how the joints of iterated limbs leave it."""
+
+    pose: Any  # (7,)
+    joints: Any  # (n_joints,)
+    sides: Any  # (n_blocks,) of `set_out`
+    rates: Any  # (n_joints, 27) per displacement (6,) and per product of two of its numbers
+    exact: float  # largest gap [m] of what needs no other way of solving
+    from_home: bool  # as `Choice` has it
 
 
 class LimbGroups(NamedTuple):
@@ -112,12 +132,68 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, out, paths, len
 
 
 @compiled
+def solve_near_home(model, data, start, poses, branch, out):
+    """Fill `out`, a `Solved` without rates, for poses (n, 7) near home; the others get the status LEFT. Counts them.
+
+    Limbs are solved from where their joints get, to second order, as the platform goes straight there. If Newton's
+    method goes on as in `follow.py`, and no joint turned far, they end in the configuration to which they follow.
+    """
+    bodies, blocks, state, path = model.bodies, model.blocks, data.state, data.system[VECTORS, PATH]
+    slowest, left = data.system[VECTORS, SLOWEST], 0
+    for i in range(2, bodies.shape[0]):
+        set_angle(state, i, start.joints[bodies[i].column])
+    for b in range(blocks.shape[0]):
+        if blocks[b].solver == NEWTON:
+            state[blocks[b].start].side = start.sides[b]
+    for k in range(poses.shape[0]):
+        out.status[k] = LEFT
+        left += 1
+        if not check_pose(poses[k], data.work):
+            continue
+        write_displacement(start.pose, data.work, path)
+        if step_length(path, model.task[0].size) > NEAR:
+            continue
+        for i in range(2, bodies.shape[0]):
+            state[i].q = start.joints[bodies[i].column]
+        for b in range(blocks.shape[0]):
+            if blocks[b].solver == NEWTON:
+                for i in range(blocks[b].start, blocks[b].start + blocks[b].count):
+                    state[i].q += way_of(start.rates[bodies[i].column], path)
+        for i in range(1, model.chain.shape[0]):
+            data.chain[i].q = start.joints[model.chain[i].column]
+        slowest[0] = 0.0
+        status, residual, iterations = solve_pose(model, data, poses[k], branch)
+        if not (closes(status) and residual <= start.exact and follows(model, data)):
+            continue
+        if turned_far(model, data, start.joints):
+            continue
+        if start.from_home:
+            status = turns_from_home(model, data, branch, start.joints)
+        out.status[k], out.residual[k], out.iterations[k] = status, residual, iterations
+        read_joints(model, data, out.q[k])
+        left -= 1
+    return left
+
+
+@compiled
+def way_of(rates, path):
+    """How far a joint goes along a displacement, by its row of `AtHome.rates`."""
+    q, at = 0.0, 6
+    for r in range(6):
+        own = rates[r]
+        for c in range(r, 6):
+            own += rates[at] * path[c]
+            at += 1
+        q += own * path[r]
+    return q
+
+
+@compiled
 def follows(model, data):
     """Whether Newton's method met the solution that continues the one where the joints were.
 
     Its corrections shrank fast (see `follow.py`; `SLOWEST` was 0 before), and no block is beyond one of its
-    singularities, which a step across leaps over: a slide that turns about an axis comes out at the other end just as
-    well.
+    singularities, which a step leaps over: a slide that turns about an axis comes out at the other end just as well.
     """
     if not data.system[VECTORS, SLOWEST, 0] <= CONTRACTION:
         return False
@@ -167,6 +243,19 @@ def jumped(model, data):
             for i in range(block.start, block.start + block.count):
                 me = data.state[i]
                 if model.bodies[i].prismatic == 0 and not abs(me.q - me.kept[0]) <= JUMP:
+                    return True
+    return False
+
+
+@compiled
+def turned_far(model, data, joints):
+    """Whether a joint found by iteration turned farther from `joints` (n_joints,) than it does in one solution."""
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if block.solver == NEWTON:
+            for i in range(block.start, block.start + block.count):
+                body = model.bodies[i]
+                if body.prismatic == 0 and not abs(data.state[i].q - joints[body.column]) <= JUMP:
                     return True
     return False
 

@@ -3,8 +3,7 @@
 
 The branch is a table of bodies like a limb's, base to platform; its last body carries the platform frame. Sliding
 joints come first, turning joints after them, read in closed form as the angles of up to three successive rotations
-about given axes. R (3, 3) and p (3,) are the platform's rotation and origin, `tail` (3, 3) its rotation in the last
-body.
+about given axes. R (3, 3) and p (3,) are the platform's rotation and origin, `tail` (3, 3) its turn in the last body.
 """
 
 from math import atan2, floor, sqrt

@@ -271,8 +271,7 @@ def inverse_of_three_by_two(J, at, out, to):
 def orthonormalise(J, m, n, R):
     """Factorise a flat (m, n) matrix by classical Gram-Schmidt done twice: J gets its orthonormal factor, R the rest.
 
-    R (n * n,) has zeros on its diagonal for columns in the span of those before them, which are dropped; returns how
-    many.
+    R (n * n,) has zeros on its diagonal for columns in the span of earlier ones, which are dropped; returns how many.
     """
     dropped = 0
     longest = 0.0

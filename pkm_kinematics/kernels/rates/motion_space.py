@@ -69,8 +69,7 @@ def branch_drift(model, data):
 def write_basis(spanning, basis):
     """Orthonormal basis (6, n) of the space that orthonormal rows (n, 6) span, the same whichever these are.
 
-    Each column is the projection of an axis: of the first whose part across the columns before it is nearly the
-    longest.
+    Each column is the projection of the first axis whose part across the columns before it is nearly the longest.
     """
     n = basis.shape[1]
     for k in range(n):
