@@ -32,7 +32,7 @@ from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.fixed_rate import FixedRateLoop
 
-_SILENCE = 20  # periods without a command after which the simulated machine closes its brakes, as over ROS
+_SILENCE = 0.02, 3.0  # s, and periods at least, without a command after which the machine closes its brakes
 _LOOK = 0.002  # s, between two looks at the queue
 _HAND_OVER = 0.005  # s, that the loop waits for a caller that waited for this instant
 _END = 5.0  # s, for the loop to end
@@ -96,7 +96,7 @@ class SimulatedBackend:
         self.on_output: Callable[[str, float], None] = lambda *_: None
         loop.on_output, loop.before_period = self._output, self._drive_belts
         if isinstance(loop.machine, SimulatedMachine):
-            loop.machine.command_timeout = _SILENCE / setup.rate
+            loop.machine.command_timeout = max(_SILENCE[0], _SILENCE[1] / setup.rate)
         switch_on(loop)
         self._told: dict[str, float] = {}  # outputs
         self._goals: list[SimulatedGoal] = []

@@ -158,7 +158,7 @@ def test_a_robot_that_strays_is_held_and_comes_back_to_its_way(steered) -> None:
     for _ in range(40):  # somebody pushes an arm
         state = machine.read()
         follower.update(state.time, state.time, state.positions, state.velocities)
-        machine.write(np.array([machine.limits.effort[0], 0.0]))
+        machine.write(np.array([0.2 * machine.limits.effort[0], 0.0]))
         machine.step(PERIOD)
     robot.run(1.0)
     assert follower.mode is Mode.PAUSED

@@ -26,7 +26,7 @@ ROBOTS = (
     pytest.param("quattro", marks=pytest.mark.slow),
     pytest.param("five_bar", marks=pytest.mark.slow),
 )
-WATCHDOG = 20  # periods without a command after which brakes close, as in every run
+WATCHDOG = 0.02  # s without a command after which brakes close, as in every run
 _FAR = 0.2  # of the characteristic length: what the platform may be from its reference
 _BACK = 20.0  # s, within which a platform is back on its path, at the speed of jogs, from as far as it was thrown
 
@@ -43,7 +43,7 @@ class Stalled:
     def begin(self) -> None:
         self.robot.begin(0)
         self.machine, self.follower = self.robot.machine, self.robot.follower
-        self.machine.command_timeout = WATCHDOG / self.rate
+        self.machine.command_timeout = WATCHDOG
         self.aside = 0.0  # s, of the clock of arrivals from that of a machine that stood still
         self.fastest = self.farthest = 0.0
         self.modes: list[Mode] = []
