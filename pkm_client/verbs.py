@@ -93,13 +93,13 @@ def _pauses_told(robot: Robot) -> Iterator[None]:
     over = threading.Event()
 
     def watch() -> None:
-        told = False
+        noted = False
         while not over.wait(_PAUSED):
             with contextlib.suppress(PkmError, OSError):
                 paused = robot.state.mode.name == "PAUSED"
-                if paused and not told:
+                if paused and not noted:
                     print("pkm: the robot is paused: 'pkm resume' goes on, 'pkm stop' ends it", file=sys.stderr)
-                told = paused
+                noted = paused
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
