@@ -14,21 +14,8 @@ from typing import Any, NoReturn
 
 from pkm_control.motion.files.shipped import motion_names
 from pkm_control.operator_interface import DAMPING, LAWS, NATURAL_FREQUENCY
-from pkm_description.command_options import ROBOT, XACRO_ARGS
+from pkm_description.command_options import ROBOT, XACRO_ARGS, within
 from pkm_description.command_options import add_robot as add_robot
-from pkm_description.command_options import coordinate as coordinate
-from pkm_description.command_options import count as count
-from pkm_description.command_options import distance as distance
-from pkm_description.command_options import length as length
-from pkm_description.command_options import mass as mass
-from pkm_description.command_options import not_negative as not_negative
-from pkm_description.command_options import number as number
-from pkm_description.command_options import positive as positive
-from pkm_description.command_options import share as share
-from pkm_description.command_options import speed as speed
-from pkm_description.command_options import turn_rate as turn_rate
-from pkm_description.command_options import velocity as velocity
-from pkm_description.command_options import within as within
 from pkm_hardware.machine_kinds import KINDS, SIMULATED
 from pkm_runtime.scheduling import PRIORITY
 

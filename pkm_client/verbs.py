@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pkm_client import options
 from pkm_client.client_errors import RefusedError
 from pkm_control.operator_interface import Answer
+from pkm_description import command_options
 from pkm_description.command_options import WRONG
 from pkm_runtime.errors import PkmError, UsageError
 from pkm_runtime.json_text import json_text
@@ -43,7 +44,7 @@ def parser_of(word: str, description: str) -> argparse.ArgumentParser:
     p = options.parser(word, description)
     ros = p.add_argument_group("ROS")
     options.add(ros, "namespace")
-    ros.add_argument("--timeout", type=options.positive, default=10.0, metavar="S", help=TIMEOUT)
+    ros.add_argument("--timeout", type=command_options.positive, default=10.0, metavar="S", help=TIMEOUT)
     return p
 
 
@@ -174,13 +175,13 @@ def _placed(text: str) -> tuple[str, tuple[float, str]]:
     name, equal, value = text.rpartition("=")
     if not (name and equal):
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=NUMBER, such as rail=0.3")
-    return name, options.coordinate(value)
+    return name, command_options.coordinate(value)
 
 
 def _move_options(p: argparse.ArgumentParser) -> None:
     text = "the robot's task coordinates (x y z of a Delta), or x y z qx qy qz qw, base frame [m, rad] or as 20mm 5deg"
-    p.add_argument("pose", type=options.coordinate, nargs="+", metavar="NUMBER", help=text)
-    p.add_argument("--speed", type=options.speed, metavar="M/S", help="largest speed of the platform [m/s]")
+    p.add_argument("pose", type=command_options.coordinate, nargs="+", metavar="NUMBER", help=text)
+    p.add_argument("--speed", type=command_options.speed, metavar="M/S", help="largest speed of the platform [m/s]")
     text = "go to the nearest pose that the platform has (of a 3-PRS, which tilts in moving); not for one out of reach"
     p.add_argument("--nearest", action=options.Switch, default=False, help=text)
     text = "position of a redundant joint beside the pose [rad or m], such as rail=0.3; the others stay, or follow"
@@ -213,12 +214,12 @@ def _move(robot: Robot, given: argparse.Namespace) -> str:
 
 def _follow_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("motion", metavar="FILE|NAME", help=options.MOTION)
-    p.add_argument("--times", type=options.count, default=1, metavar="N", help="number of runs of the motion")
+    p.add_argument("--times", type=command_options.count, default=1, metavar="N", help="number of runs of the motion")
     options.add(p, "tool_file")
     belt = p.add_argument_group("conveyor")
     belt.add_argument("--on", default="", metavar="NAME", help="the conveyor that carries the object")
     at = "travel of the belt when the object was at the conveyor's origin [m]; now without"
-    belt.add_argument("--at", type=options.length, metavar="M", help=at)
+    belt.add_argument("--at", type=command_options.length, metavar="M", help=at)
     options.add(belt, "conveyor_file")
 
 
@@ -228,11 +229,13 @@ def _follow(robot: Robot, given: argparse.Namespace) -> str:
 
 def _jog_options(p: argparse.ArgumentParser) -> None:
     text = "velocity of its origin along x, y and z [m/s], or such as 20mm/s"
-    p.add_argument("linear", type=options.velocity, nargs=3, metavar="M/S", help=text)
+    p.add_argument("linear", type=command_options.velocity, nargs=3, metavar="M/S", help=text)
     text = "angular velocity about x, y and z [rad/s], or such as 5deg/s"
-    p.add_argument("--angular", type=options.turn_rate, nargs=3, default=(0.0, 0.0, 0.0), metavar="RAD/S", help=text)
+    p.add_argument(
+        "--angular", type=command_options.turn_rate, nargs=3, default=(0.0, 0.0, 0.0), metavar="RAD/S", help=text
+    )
     text = "duration with the acceleration, to which the deceleration adds [s]"
-    p.add_argument("--seconds", type=options.positive, default=1.0, metavar="S", help=text)
+    p.add_argument("--seconds", type=command_options.positive, default=1.0, metavar="S", help=text)
 
 
 def _jog(robot: Robot, given: argparse.Namespace) -> str:

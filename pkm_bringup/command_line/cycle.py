@@ -21,7 +21,7 @@ from pkm_client import options
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
-from pkm_description import load_mechanism
+from pkm_description import command_options, load_mechanism
 from pkm_description.command_options import wrong
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Array, Inertial
@@ -161,32 +161,38 @@ def parser() -> argparse.ArgumentParser:
     places = p.add_argument_group("places")
     for name in ("--pick", "--place"):
         places.add_argument(
-            name, nargs=3, type=options.length, metavar=("X", "Y", "Z"), help=f"where to {name[2:]} [m]"
+            name, nargs=3, type=command_options.length, metavar=("X", "Y", "Z"), help=f"where to {name[2:]} [m]"
         )
     text = "frame of both places; home: relative to the home pose"
     places.add_argument("--frame", choices=("base", "home"), default="base", help=text)
     for name, kind, default, unit, text in (
-        ("--turn", options.number, 0.0, "DEG", "turn about z from pick to place [deg]"),
-        ("--lift", options.distance, None, "M", f"lift before moving across [m]; {LIFT:g} if possible"),
-        ("--rounding", options.distance, None, "M", "rounding of the corners [m]; default: the lift"),
-        ("--dwell", options.not_negative, 0.02, "S", "rest at each place [s]"),
+        ("--turn", command_options.number, 0.0, "DEG", "turn about z from pick to place [deg]"),
+        ("--lift", command_options.distance, None, "M", f"lift before moving across [m]; {LIFT:g} if possible"),
+        ("--rounding", command_options.distance, None, "M", "rounding of the corners [m]; default: the lift"),
+        ("--dwell", command_options.not_negative, 0.02, "S", "rest at each place [s]"),
     ):
         places.add_argument(name, type=kind, default=default, metavar=unit, help=text)
     options.add(places, "motion", help=options.MOTION)
     options.add(places, "tool_file")
     load = p.add_argument_group("load")
     text = "mass at the platform's origin [kg], or such as 500g"
-    load.add_argument("--payload", type=options.mass, default=0.0, metavar="KG", help=text)
+    load.add_argument("--payload", type=command_options.mass, default=0.0, metavar="KG", help=text)
     text = "share of efforts and speeds reserved for the controller, 0 to 0.9"
-    load.add_argument("--reserve", type=options.share, default=USUAL_RESERVE, metavar="SHARE", help=text)
+    load.add_argument("--reserve", type=command_options.share, default=USUAL_RESERVE, metavar="SHARE", help=text)
     free = p.add_argument_group("search")
     text = "search for the fastest lift and rounding of the corners"
     free.add_argument("--optimise", action=options.Switch, default=False, help=text)
     for name, kind, default, unit, text in (
-        ("--clearance", options.positive, None, "M", "smallest allowed lift [m]; default: --lift"),
-        ("--highest", options.positive, None, "M", "largest allowed lift [m]; default: four times the smallest"),
-        ("--shift", options.not_negative, 0.0, "M", "largest displacement of both places [m]"),
-        ("--candidates", options.count, 60, "N", "cycles to plan, at most"),
+        ("--clearance", command_options.positive, None, "M", "smallest allowed lift [m]; default: --lift"),
+        (
+            "--highest",
+            command_options.positive,
+            None,
+            "M",
+            "largest allowed lift [m]; default: four times the smallest",
+        ),
+        ("--shift", command_options.not_negative, 0.0, "M", "largest displacement of both places [m]"),
+        ("--candidates", command_options.count, 60, "N", "cycles to plan, at most"),
     ):
         free.add_argument(name, type=kind, default=default, metavar=unit, help=text)
     output = p.add_argument_group("output")

@@ -23,7 +23,7 @@ from pkm_bringup.cli import COMMANDS, command, main
 from pkm_bringup.command_line import completion
 from pkm_bringup.runner import read_settings
 from pkm_bringup.simulate_command import read_options
-from pkm_client import options
+from pkm_description import command_options
 from pkm_runtime import optional
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -226,8 +226,13 @@ def test_without_shtab_it_says_what_to_install(
 
 
 def test_numbers_are_checked() -> None:
-    assert options.count("3") == 3
-    for text, kind in (("0", options.count), ("nan", options.number), ("0", options.positive), ("1", options.share)):
+    assert command_options.count("3") == 3
+    for text, kind in (
+        ("0", command_options.count),
+        ("nan", command_options.number),
+        ("0", command_options.positive),
+        ("1", command_options.share),
+    ):
         with pytest.raises(argparse.ArgumentTypeError):
             kind(text)
 

@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 from pkm_bringup.cli import main
-from pkm_client import options, verbs
+from pkm_client import verbs
 from pkm_control.operator_interface import Mode
+from pkm_description import command_options
 from pkm_hardware.machine import EMERGENCY_STOP
 from pkm_runtime import local_services
 
@@ -53,11 +54,11 @@ def said(capsys: pytest.CaptureFixture[str], name: str, *words: str, code: int =
 
 @pytest.mark.parametrize(("text", "found"), [("-90deg", (-np.pi / 2, "rad")), ("20 mm", (0.02, "m")), ("3", (3.0, ""))])
 def test_a_number_has_its_unit_beside_it(text: str, found: tuple[float, str]) -> None:
-    assert options.coordinate(text) == found
-    assert options.turn_rate("-180deg/s") == -np.pi
+    assert command_options.coordinate(text) == found
+    assert command_options.turn_rate("-180deg/s") == -np.pi
     for wrong in ("1ft", "1e999mm", "nan", "5deg5"):
         with pytest.raises((ValueError, argparse.ArgumentTypeError)):
-            options.coordinate(wrong)
+            command_options.coordinate(wrong)
 
 
 def test_no_robot(capsys: pytest.CaptureFixture[str]) -> None:
