@@ -167,7 +167,8 @@ def attack(built, steered, name: str, count: int) -> tuple[int, int]:
     length = k.characteristic_length
     home = np.array(k.home)
     basis = np.asarray(k.subspace(home))
-    x, y, z = home[:3] + length * basis[:3] @ np.ones(basis.shape[1]) / np.linalg.norm(basis @ np.ones(basis.shape[1]))
+    away = basis[:3].sum(axis=1) / np.linalg.norm(basis.sum(axis=1))
+    x, y, z = home[:3] + length * (away if away.any() else np.eye(3)[0])  # beside a wrist, whose point stays
     keep = KeepOuts({"box": RoundedBox((x, y, z), (0.3 * length, 0.3 * length, 0.3 * length))})
     robot = steered(name, keep)
     follower, done, refused = robot.follower, 0, 0
