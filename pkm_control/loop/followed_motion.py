@@ -161,12 +161,17 @@ class PathRun:
         self._unseen, self.clock.wanted = True, 0.0
         return True
 
-    def find(self, measured: Measured, silence: float, length: float, override: float) -> bool:
-        """Go on from where on the path that it may have run in a silence [s] the platform is nearest; angles count as
-        arcs of radius `length` [m]. False: it has no path of its own.
+    def go_on(self, override: float) -> None:
+        """The platform is seen again."""
+        self._unseen = False
+        self.set_pace(override)
+
+    def find(self, measured: Measured, silence: float, length: float, override: float) -> None:
+        """Go on from where on the path that it may have run in a silence [s] the platform is nearest, if it has a path
+        of its own; angles count as arcs of radius `length` [m].
         """
-        if self.passenger is not None or self._away or not self.begun:
-            return False
+        if self.passenger is not None or self.aside or not self.begun:
+            return
         trajectory, begin = self.motion.trajectory, self.motion.elapsed
         times = np.linspace(begin, max(min(begin + silence, trajectory.duration), begin), _PLACES)
         places = [trajectory.at(time) for time in times]
@@ -179,9 +184,8 @@ class PathRun:
         if along > 0.0:
             time = min(max(time + float(twist @ ahead) / along, float(times[0])), float(times[-1]))
             rate = min(max(float(twist @ (measured.twist * scale)) / along, 0.0), 1.0)
-        self.clock, self._unseen = PathClock(time, rate, self.motion.braking), False
+        self.clock = PathClock(time, rate, self.motion.braking)
         self.set_pace(override)
-        return True
 
     def returned(self, there: bool, override: float) -> None:
         """Note that the way back ended; `there`: on the path, so that it goes on."""

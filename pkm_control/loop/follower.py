@@ -435,12 +435,17 @@ class TrajectoryFollower:
             self._let_go = False
             self._catch("the platform is found again", measured)
             passed = 0.0
-        run = self.run
-        if silent and run is not None and run.find(measured, silence, k.characteristic_length, self.override):
-            passed = 0.0
+        run, yields = self.run, self.controller.yields
+        if silent and run is not None:
+            run.go_on(self.override)
         reference = self._reference(passed, now)
-        apart, yields = separation(measured.pose, reference.pose), self.controller.yields
-        departed = self.stray.departure(*apart) if self.moving and not (silent or yields) else ""
+        apart = separation(measured.pose, reference.pose)
+        departed = self.stray.departure(*apart) if self.moving else ""
+        if silent and run is not None and (departed or _out_of_hand(self.controller, reference, measured)):
+            run.find(measured, silence, k.characteristic_length, self.override)
+            reference = self._reference(0.0, now)
+            apart = separation(measured.pose, reference.pose)
+        departed = "" if silent or yields else departed
         soft = yields and self.moving  # and would let what was not led meanwhile fly on
         if (silent or departed) and (soft or _out_of_hand(self.controller, reference, measured)):
             self._catch(silent or departed, measured, _departed(self.stray, self.run) if departed else None)

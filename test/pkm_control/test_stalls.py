@@ -8,7 +8,7 @@ import pytest
 
 from bench.reckless import jogs
 from pkm_control.loop.control_loop import ControlLoop, switch_on
-from pkm_control.loop.followed_motion import Action, Motion
+from pkm_control.loop.followed_motion import Action, Motion, PathRun
 from pkm_control.loop_settings import ControllerSettings, MachineSettings
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import MotionPoints, PointTrajectory
@@ -272,3 +272,20 @@ def test_a_motion_goes_on_after_a_second_silence_on_the_way_back_to_its_path(mon
     while stalled.follower.moving and stalled.machine.time < _BACK:
         stalled.run(0.5)
     assert motion.outcome is Outcome.SUCCESSFUL
+
+
+def test_a_platform_near_its_reference_is_not_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servos lag by some tens of milliseconds: a reference that went back to them at each silence would jerk them."""
+    monkeypatch.setattr(jogs, "RATE", 250.0)
+    stalled, looked = Stalled("delta", 3, 250.0), []
+    monkeypatch.setattr(PathRun, "find", lambda *_: looked.append(True))
+    stalled.begin()
+    motion = stalled.somewhere(speed=0.1)
+    stalled.follower.follow(motion)
+    stalled.run(0.02 + 0.4 * motion.trajectory.duration)
+    for _ in range(3):
+        stalled.gap(0.028, goes_on=True, answered=True)
+        stalled.run(0.1)
+    stalled.run(motion.trajectory.duration)
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert not looked
