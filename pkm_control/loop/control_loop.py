@@ -67,6 +67,7 @@ class ControlLoop:
             follower.machine = MachineWatch(beside=True)
         self._known_lifecycle: Lifecycle | None = None  # what the follower knows of the machine's life cycle
         self._read = math.nan  # s: when the last reading was taken
+        self.began = 0.0  # s: the machine's time when the last period began
         self._came = -math.inf  # s, of machine time: when it came
         follower.effects.on_output, follower.effects.on_payload = self._set_output, self._carry
 
@@ -191,6 +192,7 @@ class ControlLoop:
 
     def period(self, periods: int = 1) -> Period:
         """Do one control period; `periods` pass on the clock, of which a simulated machine catches up `CATCH_UP`."""
+        self.began = self.machine.time
         try:
             done = self._control()
             self.machine.withheld = cause_of(done.action.reason) if done.action.withhold_command else ""

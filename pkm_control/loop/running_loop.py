@@ -30,8 +30,8 @@ class LoopEndedError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """What one period of a loop saw and did. `time` [s] is of the last usable reading, `now` of the machine; `hold`
-    (7,) is the held pose. `wake` is when the period began, on the monotonic clock.
+    """What one period of a loop saw and did. `time` [s] is of the last usable reading; `hold` (7,) is the held pose.
+    `now` is when the period began, on the machine's clock, `wake` on the monotonic one.
     """
 
     time: float
@@ -158,7 +158,7 @@ def situation_of(loop: ControlLoop, wake: float) -> Situation:
     follower, machine = loop.follower, loop.machine
     return Situation(
         time=follower.time,
-        now=machine.time,
+        now=loop.began,
         wake=wake,
         action=loop.last.action,
         state=loop.last.state,
