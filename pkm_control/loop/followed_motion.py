@@ -161,16 +161,16 @@ class PathRun:
         self._unseen, self.clock.wanted = True, 0.0
         return True
 
-    def go_on(self, override: float) -> None:
+    def seen(self, override: float) -> None:
         """The platform is seen again."""
         self._unseen = False
         self.set_pace(override)
 
     def find(self, measured: Measured, silence: float, length: float, override: float) -> None:
-        """Go on from where on the path that it may have run in a silence [s] the platform is nearest, if it has a path
-        of its own; angles count as arcs of radius `length` [m].
+        """Go on from where on the path that it may have run in a silence [s] the platform is nearest; angles count as
+        arcs of radius `length` [m]. Not on a belt, nor aside, nor on the way back.
         """
-        if self.passenger is not None or self.aside or not self.begun:
+        if self.passenger is not None or self._away or not self.begun:
             return
         trajectory, begin = self.motion.trajectory, self.motion.elapsed
         times = np.linspace(begin, max(min(begin + silence, trajectory.duration), begin), _PLACES)

@@ -437,7 +437,7 @@ class TrajectoryFollower:
             passed = 0.0
         run, yields = self.run, self.controller.yields
         if silent and run is not None:
-            run.go_on(self.override)
+            run.seen(self.override)
         reference = self._reference(passed, now)
         apart = separation(measured.pose, reference.pose)
         departed = self.stray.departure(*apart) if self.moving else ""

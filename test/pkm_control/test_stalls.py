@@ -96,6 +96,14 @@ class Stalled:
                 continue
             return Motion(trajectory, self.follower.time + 0.02, braking=self.follower.check.braking(trajectory))
 
+    def under_way(self, share: float, speed: float = np.inf) -> Motion:
+        """A motion from home, a share of which is over."""
+        self.begin()
+        motion = self.somewhere(speed)
+        self.follower.follow(motion)
+        self.run(0.02 + share * motion.trajectory.duration)
+        return motion
+
     def twist(self) -> Array:
         space = self.robot.draw._space
         return np.asarray(space @ self.random.normal(size=space.shape[1]))
@@ -223,10 +231,7 @@ def test_a_few_readings_that_are_missing_leave_a_motion_on_its_path(monkeypatch:
     monkeypatch.setattr(jogs, "RATE", 250.0)
     stalled = Stalled("five_bar", 3, 250.0)
     for share in (0.3, 0.5, 0.7):
-        stalled.begin()
-        motion = stalled.somewhere()
-        stalled.follower.follow(motion)
-        stalled.run(0.02 + share * motion.trajectory.duration)
+        motion = stalled.under_way(share)
         stalled.farthest, stalled.modes = 0.0, []
         stalled.gap(0.008, goes_on=True, answered=True)
         stalled.run(motion.trajectory.duration + 0.1)
@@ -252,10 +257,7 @@ def test_a_limb_that_was_stretched_through_while_nobody_looked_is_told(monkeypat
 def test_a_motion_goes_on_after_a_second_silence_on_the_way_back_to_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jogs, "RATE", 250.0)
     stalled = Stalled("delta", 3, 250.0)
-    stalled.begin()
-    motion = stalled.somewhere(speed=0.05)
-    stalled.follower.follow(motion)
-    stalled.run(0.02 + 0.3 * motion.trajectory.duration)
+    motion = stalled.under_way(0.3, speed=0.05)
     run = stalled.follower.run
     assert run is not None
     assert stalled.follower.pause() == ""
@@ -279,13 +281,24 @@ def test_a_platform_near_its_reference_is_not_looked_for_elsewhere(monkeypatch: 
     monkeypatch.setattr(jogs, "RATE", 250.0)
     stalled, looked = Stalled("delta", 3, 250.0), []
     monkeypatch.setattr(PathRun, "find", lambda *_: looked.append(True))
-    stalled.begin()
-    motion = stalled.somewhere(speed=0.1)
-    stalled.follower.follow(motion)
-    stalled.run(0.02 + 0.4 * motion.trajectory.duration)
+    motion = stalled.under_way(0.4, speed=0.1)
     for _ in range(3):
         stalled.gap(0.028, goes_on=True, answered=True)
         stalled.run(0.1)
     stalled.run(motion.trajectory.duration)
     assert motion.outcome is Outcome.SUCCESSFUL
     assert not looked
+
+
+def test_a_platform_on_its_way_back_is_not_looked_for_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jogs, "RATE", 250.0)
+    stalled = Stalled("delta", 3, 250.0)
+    stalled.under_way(0.5, speed=0.1)
+    run, action = stalled.follower.run, stalled.run(0.01)
+    assert run is not None
+    run.leave()
+    run.returning = True
+    before = run.clock.time
+    run.find(action.measured, 0.3, stalled.robot.length, 1.0)
+    assert run.clock.time == before
+    assert run.clock.at_rest
