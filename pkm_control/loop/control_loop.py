@@ -204,7 +204,7 @@ class ControlLoop:
         if self.machine.repeated and done.action.withhold_command:
             self._part(done.action)
         self._tell_follower()
-        self.last = done
+        self.last, self.follower.reason = done, done.action.reason
         return done
 
     def _control(self) -> Period:

@@ -85,6 +85,7 @@ class TrajectoryFollower:
         self.run: PathRun | None = None
         self.change: ModeChange | None = None
         self.mode = Mode.WAITING
+        self.reason = ""  # of the mode, as the loop tells it
         self.override = 1.0
         self.time = 0.0
         self.compensation = None if compliance is None else Compensation(compliance, controller)
@@ -274,7 +275,7 @@ class TrajectoryFollower:
     def _begin_jog(self) -> str:
         run = self.run
         if self.mode in _LOST:
-            return unready_to_jog(self.mode)
+            return unready_to_jog(self.mode, self.reason)
         if self.change is not None:
             return HALTED if self.change.resting else CHANGING
         if run is not None and run.returning:

@@ -480,6 +480,15 @@ def test_a_busy_computer_does_not_disturb_a_robot_out_of_real_time() -> None:
     np.testing.assert_allclose(steps, 1.0 / Setup().rate, rtol=1e-12)
 
 
+def test_a_refused_twist_says_why_nothing_moves() -> None:
+    """As a pad reads it in the controller's warnings, which knows no client."""
+    with Robot.simulated("delta", realtime=False) as robot:
+        robot.disable()
+        operator = robot._backend.operator
+        for answer in (operator.steer(np.full(6, 0.01)), operator.jog_to(robot.kinematics.home)):
+            assert answer.message.startswith("the controller is waiting: the machine is inactive")
+
+
 def test_no_such_robot() -> None:
     with pytest.raises(Exception, match="no such robot"):
         Robot.simulated("nonsense")
