@@ -98,8 +98,8 @@ _PLACES = 33  # on the path, at which the platform is looked for
 class PathRun:
     """A motion under way: where on its path it is, and what keeps it from going on.
 
-    `paused`: a pause was requested and not ended; `stopping`: why it is being ended, or empty. `aside`: the platform is
-    away from the path, or `returning`: on its way back; `goes_on`: once it rests, on with the motion. `left_behind` by
+    `paused`: a pause was requested and not ended; `stopping`: why it is being ended, or empty. `away`: the platform is
+    not on the path, but `aside` or `returning` to it; `goes_on`: once it rests, on with the motion. `left_behind` by
     its belt.
     """
 
@@ -107,7 +107,7 @@ class PathRun:
         trajectory = motion.trajectory
         self.motion = motion
         self.clock = PathClock(time - motion.start, override, motion.braking)
-        self.paused = self._away = self.returning = self.goes_on = self.left_behind = self._unseen = False
+        self.paused = self.away = self.returning = self.goes_on = self.left_behind = self._unseen = False
         self.stopping = ""
         self.passenger: Passenger | None = None
         if isinstance(trajectory, RidingTrajectory):
@@ -117,12 +117,8 @@ class PathRun:
 
     @property
     def aside(self) -> bool:
-        """Whether the platform is away from the path, and not on its way back."""
-        return self._away and not self.returning
-
-    @aside.setter
-    def aside(self, away: bool) -> None:
-        self._away = away
+        """Whether the platform is away, and not on its way back."""
+        return self.away and not self.returning
 
     @property
     def begun(self) -> bool:
@@ -151,12 +147,12 @@ class PathRun:
         """Halt at once, as the platform leaves the path; go on later, unless it was paused."""
         self.goes_on = not self.paused or self.goes_on or self.returning
         self.clock = PathClock(self.clock.time, 0.0, self.motion.braking)
-        self.paused = self.aside = True
+        self.paused = self.away = True
         self.returning = self._unseen = False
 
     def halt_unseen(self) -> bool:
         """Halt on the path until the platform is found; False where it rides on a belt, or is aside."""
-        if self.passenger is not None or self._away:
+        if self.passenger is not None or self.away:
             return False
         self._unseen, self.clock.wanted = True, 0.0
         return True
@@ -170,7 +166,7 @@ class PathRun:
         """Go on from where on the path that it may have run in a silence [s] the platform is nearest; angles count as
         arcs of radius `length` [m]. Not on a belt, nor aside, nor on the way back.
         """
-        if self.passenger is not None or self._away or not self.begun:
+        if self.passenger is not None or self.away or not self.begun:
             return
         trajectory, begin = self.motion.trajectory, self.motion.elapsed
         times = np.linspace(begin, max(min(begin + silence, trajectory.duration), begin), _PLACES)
@@ -191,7 +187,7 @@ class PathRun:
         """Note that the way back ended; `there`: on the path, so that it goes on."""
         self.returning = False
         if there:
-            self.aside = self.paused = False
+            self.away = self.paused = False
             self.set_pace(override)
 
     def depart(self) -> bool:

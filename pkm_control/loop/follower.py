@@ -286,7 +286,7 @@ class TrajectoryFollower:
             self.jog.start(self.hold)
         self._jogging, self._border, self._caught = True, "", ""
         if run is not None:
-            run.aside, run.goes_on = True, False
+            run.away, run.goes_on = True, False
         return ""
 
     def relocate(self) -> str:
