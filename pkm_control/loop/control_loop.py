@@ -224,7 +224,7 @@ class ControlLoop:
             if missing := machine.missing:
                 action = replace(action, reason=f"{missing}: {action.reason}")
         else:
-            action = self.last.action  # the drives have it already
+            action = follower.between(now, self.last.action)
         if machine.lifecycle is Lifecycle.ACTIVE and not action.withhold_command and action.mode is not Mode.WAITING:
             machine.write(action.command)
         return Period(state, action)

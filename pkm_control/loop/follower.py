@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -104,7 +105,8 @@ class TrajectoryFollower:
         self._held_down = -math.inf  # s, clock of the caller: until when twists are those of a jog that was stopped
         self._caught = ""  # why the platform is being brought to rest from where it was found
         self._let_go = False  # it strayed, or cannot be told where it is
-        self._unseen: float | None = None  # s, clock of the caller: until when it came to rest without readings
+        self._unseen: float | None = None  # s, clock of the caller: until when it went on without readings
+        self._added: Array | None = None  # to the plan's efforts by the law, at the last reading
         self._gravity = guard.gravity  # in the mode that a change comes from
 
     # -- motions ----------------------------------------------------------------------------------------------------
@@ -395,7 +397,7 @@ class TrajectoryFollower:
         locator.ask(now)
         if problem := locator.implausible(positions, max(silence, min(time - self.time, self.abort_after))):
             if self._last is not None and silence <= self.guard.max_age:
-                return self._last
+                return self.between(now, self._last)
             locator.rejected = problem
             return self.silent(now, problem)
         if self.change is not None:
@@ -430,6 +432,7 @@ class TrajectoryFollower:
         passed = locator.passed(time - self.time, silence)
         if self._unseen is not None:  # the reference went on meanwhile
             passed, self._unseen = min(passed, max(now - self._unseen, 0.0)), None
+        self._added = None
         locator.heard, self.time = now, time
         measured = self._felt(measured, now)
         if self._let_go and not self.stray.lost:
@@ -532,12 +535,27 @@ class TrajectoryFollower:
         reasons = "; ".join(r for r in (self.stray.lost, reason, verdict.reason) if r)
         if self._let_go or (reason and locator.out_of_touch):  # efforts for where it was would throw it: brakes hold it
             return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, withhold_command=True)
-        command = verdict.command if verdict.withhold_command else self._blindly(now, reasons)
-        command = verdict.command if command is None else command
+        blind = None if verdict.withhold_command else self._blindly(now, reasons)
+        command = verdict.command if blind is None else self.guard.within(blind[0])
         return Action(self.mode, command, reasons, speed=self.speed, withhold_command=verdict.withhold_command)
 
-    def _blindly(self, now: float, reason: str) -> Array | None:
-        """The command without readings, by the model, as long as it is to move; None: it rested."""
+    def between(self, now: float, last: Action) -> Action:
+        """The action after the `last` one while a reading is missing, for so short a time that nothing is wrong: the
+        plan goes on, and what the law added to it stays.
+        """
+        self.locator.ask(now)
+        if last.reference is None or last.measured is None or last.withhold_command or self.mode in _LOST:
+            return last
+        if self._added is None:
+            planned = _led(self.compensation, self.controller.foreseen, last.reference, last.measured, 0.0)
+            self._added = last.command - planned
+        blind = self._blindly(now, "")
+        if blind is None or not np.isfinite(self._added).all():
+            return last
+        return replace(last, command=self.guard.within(blind[0] + self._added), reference=blind[1])
+
+    def _blindly(self, now: float, reason: str) -> tuple[Array, Reference] | None:
+        """What the model commands without readings, and for what, as long as it is to move; None: it rested."""
         last, locator = self._last, self.locator
         if self.change is not None or locator.out_of_touch or last is None or last.measured is None:
             return None
@@ -558,7 +576,7 @@ class TrajectoryFollower:
         self.time += passed  # a belt runs on
         reference = self._reference(passed, now)
         command = _led(self.compensation, self.controller.foreseen, reference, last.measured, passed)
-        return self.guard.within(command) if np.isfinite(command).all() else None
+        return (command, reference) if np.isfinite(command).all() else None
 
     def _reference(self, passed: float, now: float) -> Reference:
         run = self.run

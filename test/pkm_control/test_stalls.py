@@ -302,3 +302,35 @@ def test_a_platform_on_its_way_back_is_not_looked_for_on_the_path(monkeypatch: p
     run.find(action.measured, 0.3, stalled.robot.length, 1.0)
     assert run.clock.time == before
     assert run.clock.at_rest
+
+
+@pytest.mark.parametrize("name", ["gough_stewart", "five_bar"])
+def test_the_loop_goes_on_by_the_plan_while_a_machine_tells_nothing_new(name: str) -> None:
+    """The command of the last reading was repeated for ten periods, then gravity was held: both overran the goal."""
+    mechanism, rate = load_mechanism(name), 500.0
+    loop = ControlLoop(
+        build_machine(mechanism, MachineSettings()), build_follower(mechanism, ControllerSettings(rate=rate)), rate
+    )
+    k, machine = loop.kinematics, loop.machine
+    planner, home = MotionPlanner(loop.dynamics, loop.limits), np.array(k.home)
+    goal = displace(home, np.array((0.6, 0.3, 0.0, 0.0, 0.0, 0.0)) * k.characteristic_length)
+    for share in (0.2, 0.4, 0.6, 0.8):
+        switch_on(loop)
+        trajectory = MotionPoints.of(planner.between(home, goal)).trajectory(k, loop.follower.hold, 0.005)
+        motion = Motion(trajectory, loop.follower.time + 0.01, braking=loop.follower.check.braking(trajectory))
+        loop.follower.follow(motion)
+        for _ in range(round((0.01 + share * trajectory.duration) * rate)):
+            loop.period()
+        known, read = machine.read(), machine.read
+        machine.read = lambda known=known: known  # type: ignore[method-assign]
+        for _ in range(15):  # 0.03 s
+            loop.period()
+        machine.read = read  # type: ignore[method-assign]
+        off = loop.period().action
+        assert off.mode in (Mode.TRACKING, Mode.HOLDING), (share, off.reason)
+        assert np.linalg.norm(off.reference.pose[:3] - off.measured.pose[:3]) < 1e-3 * k.characteristic_length
+        while motion.outcome is None:
+            loop.period()
+        assert motion.outcome is Outcome.SUCCESSFUL, (share, motion.reason)
+        loop.disable()
+        loop.configure()
