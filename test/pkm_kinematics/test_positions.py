@@ -252,3 +252,17 @@ def test_beyond_the_end_of_the_path_from_home_nothing_is_home_s(of_gallery):
     np.testing.assert_array_equal(default.status, asked.status)
     gravity = of_gallery["wrist_3ruu"].dynamics.gravity(poses)
     assert not (gravity.ok & ~closes(default.status)).any()
+
+
+@pytest.mark.parametrize("name", ["agile_eye", "eclipse2"])
+def test_platforms_are_read_with_the_pitch_in_its_range(name, of_gallery):
+    """By SciPy's angles: yaw and roll are any where the pitch is less than a right angle, which is its range."""
+    kinematics, rng = of_gallery[name].kinematics, np.random.default_rng(5)
+    wanted = rng.uniform(-1.0, 1.0, (200, 3)) * [3.1, 1.5, 3.1]
+    wanted[:50, 1:] *= 0.1
+    turns = Rotation.from_quat(kinematics.home[3:]) * Rotation.from_euler("ZYX", wanted)
+    found = kinematics.inverse(np.hstack([np.tile(kinematics.home[:3], (200, 1)), turns.as_quat()]))
+    solved = closes(found.status)
+    assert solved[:50].mean() > 0.5
+    columns = [kinematics.joint_names.index(f"platform_{angle}") for angle in ("yaw", "pitch", "roll")]
+    np.testing.assert_allclose(found.joints[solved][:, columns], wanted[solved], atol=1e-9)

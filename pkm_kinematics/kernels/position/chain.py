@@ -6,7 +6,7 @@ joints come first, turning joints after them, read in closed form as the angles 
 about given axes. R (3, 3) and p (3,) are the platform's rotation and origin, `tail` (3, 3) its turn in the last body.
 """
 
-from math import atan2, floor, sqrt
+from math import atan2, cos, floor, inf, sin, sqrt
 
 from pkm_kinematics.kernels.model_and_data import BRANCH_SCRATCH
 from pkm_kinematics.kernels.position.closed_form import turn_to
@@ -16,9 +16,10 @@ from pkm_kinematics.kernels.rates.motion import bias_acceleration
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, matmul, put, rotate, rotate_back, sub
-from pkm_runtime.kernels.compiled import compiled
+from pkm_runtime.kernels.compiled import compiled, select_gt
 
 TAU = 6.283185307179586
+OUTSIDE = 1e3  # rad nearer to the seed that weigh as much as a rad outside of a range
 
 
 @compiled
@@ -47,26 +48,10 @@ def read_turns(chain, first, state, tail, R):
     u = rotate_back(F, rotate_back(carrier, column_of_product(R, tail, 2)))
     T = chain[first + 1].rotation
     if count == 3:
-        d = (chain[last].rotation[0, 2], chain[last].rotation[1, 2], chain[last].rotation[2, 2])
-        A = T[0, 2] * u[0] + T[1, 2] * u[1]
-        B = T[0, 2] * u[1] - T[1, 2] * u[0]
-        seed1 = state[first].q
-        if A * A + B * B > 1e-20:
-            C = d[2] - T[2, 2] * u[2]
-            c1, s1, _ = turn_to(A, B, C, 1.0)
-            c2, s2, _ = turn_to(A, B, C, -1.0)
-            a = near(atan2(s1, c1), seed1)
-            b = near(atan2(s2, c2), seed1)
-            q1 = a if abs(a - seed1) <= abs(b - seed1) else b
-        else:
-            q1 = seed1
+        q1, q2 = first_two_of_three(chain, first, state, u, T)
         set_angle(state, first, q1)
         place_body(chain, state, first)
-        t = rotate_back(state[first].R, column_of_product(R, tail, 2))
-        t = rotate_back(T, t)
-        set_angle(
-            state, first + 1, near(atan2(d[0] * t[1] - d[1] * t[0], d[0] * t[0] + d[1] * t[1]), state[first + 1].q)
-        )
+        set_angle(state, first + 1, q2)
     else:
         d = (T[0, 2], T[1, 2], T[2, 2])
         q1 = near(atan2(d[0] * u[1] - d[1] * u[0], d[0] * u[0] + d[1] * u[1]), state[first].q)
@@ -77,6 +62,35 @@ def read_turns(chain, first, state, tail, R):
     x = rotate_back(state[last - 1].R, column_of_product(R, tail, 0))
     x = rotate_back(chain[last].rotation, x)
     set_angle(state, last, near(atan2(x[1], x[0]), state[last].q))
+
+
+@compiled
+def first_two_of_three(chain, first, state, u, T):
+    """Of two ways to aim the axis of the third joint at u, the one whose middle angle is in its range, or nearer."""
+    F, middle, seed = chain[first + 2].rotation, chain[first + 1], state[first].q
+    d = (F[0, 2], F[1, 2], F[2, 2])
+    A = T[0, 2] * u[0] + T[1, 2] * u[1]
+    B = T[0, 2] * u[1] - T[1, 2] * u[0]
+    if A * A + B * B <= 1e-20:
+        return seed, middle_angle(u, T, d, cos(seed), sin(seed), state[first + 1].q)
+    C = d[2] - T[2, 2] * u[2]
+    c1, s1, _ = turn_to(A, B, C, 1.0)
+    c2, s2, _ = turn_to(A, B, C, -1.0)
+    a, b = near(atan2(s1, c1), seed), near(atan2(s2, c2), seed)
+    after_a = middle_angle(u, T, d, c1, s1, state[first + 1].q)
+    after_b = middle_angle(u, T, d, c2, s2, state[first + 1].q)
+    far_a, far_b = abs(a - seed), abs(b - seed)
+    if middle.lower > -inf:
+        far_a += OUTSIDE * max(middle.lower - after_a, after_a - middle.upper, 0.0)
+        far_b += OUTSIDE * max(middle.lower - after_b, after_b - middle.upper, 0.0)
+    return select_gt(far_a, far_b, b, a), select_gt(far_a, far_b, after_b, after_a)
+
+
+@compiled
+def middle_angle(u, T, d, c, s, seed):
+    """Angle of the middle joint once the first has turned by (c, s)."""
+    t = rotate_back(T, (c * u[0] + s * u[1], c * u[1] - s * u[0], u[2]))
+    return near(atan2(d[0] * t[1] - d[1] * t[0], d[0] * t[0] + d[1] * t[1]), seed)
 
 
 @compiled
