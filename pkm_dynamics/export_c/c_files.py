@@ -34,6 +34,7 @@ from pkm_dynamics.export_c.headers import (
     LIMBS,
     PROTOTYPES,
     STATUSES,
+    TAKEN,
     Header,
     Scalar,
     cpp_header,
@@ -67,7 +68,8 @@ class CFiles:
         self.robot = RecordedRobot(dynamics, single, turns=True)
         self.dynamics, self.kinematics, self.engine = dynamics, dynamics.kinematics, dynamics.kinematics.engine
         self.single, self.scalar = single, Scalar(single)
-        self.name = identifier(self.kinematics.mechanism.name)
+        name = identifier(self.kinematics.mechanism.name)
+        self.name = f"{name}_robot" if TAKEN.fullmatch(name) else name
         self.n_modes = self.kinematics.n_modes
         self.header = Header(self.robot, self.name, self.scalar)
         self.counts: dict[str, Counter[str]] = {}

@@ -15,7 +15,14 @@ from pkm_description.load import digest_of
 from pkm_dynamics.export_c.recorded_function import SINGULAR_SINGLE
 from pkm_dynamics.export_c.recorded_robot import RecordedRobot
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
+from pkm_runtime.codegen.c_code import harmless
 from pkm_runtime.optional import release
+
+# Of headers of C, of targets that CMake has itself, and of what the code has itself: no names of a robot there
+TAKEN = re.compile(
+    "all|assert|clean|complex|ctype|effort|errno|features|fenv|float|help|install|inttypes|iso646|joint|limits|locale|"
+    "math|package|setjmp|signal|stdarg|stdbool|stddef|stdint|stdio|stdlib|string|test|tgmath|time|wchar|wctype"
+)
 
 
 class Scalar:
@@ -27,7 +34,7 @@ class Scalar:
     def number(self, x: float) -> str:
         """A number in C."""
         if not np.isfinite(x):
-            return ("-" if x < 0 else "") + "INFINITY"
+            return ("-" if x < 0 else "") + ("HUGE_VALF" if self.single else "HUGE_VAL")
         text = repr(float(np.float32(x)) if self.single else float(x))
         return f"{text}f" if self.single else text
 
@@ -281,13 +288,14 @@ class Header:
         k, upper = self.robot.kinematics, self.name.upper()
         joints = k.joint_names
         units = ["rad" if turns else "m" for turns in self.robot.engine.joint_turning]
-        order = "\n".join(f" *   {i:3d}  {n} [{u}]" for i, (n, u) in enumerate(zip(joints, units, strict=True)))
-        drives = "\n".join(f" *   {i:3d}  {n}" for i, n in enumerate(k.actuated_names))
+        named = [f"{harmless(n)} [{u}]" for n, u in zip(joints, units, strict=True)]
+        order = "\n".join(f" *   {i:3d}  {n}" for i, n in enumerate(named))
+        drives = "\n".join(f" *   {i:3d}  {harmless(n)}" for i, n in enumerate(k.actuated_names))
         constants = "".join(f"#define {name} {value} /* {what} */\n" for name, value, what in STATUSES)
         real = self.scalar.real
         singular = self.scalar.number(SINGULAR_SINGLE if self.scalar.single else SINGULAR_BELOW)
         return f"""\
-/* Kinematics and dynamics of the robot {k.mechanism.name}, made by pkm export {release()}.
+/* Kinematics and dynamics of the robot {harmless(k.mechanism.name)}, made by pkm export {release()}.
  *
  * Every function returns a status, and writes NaN where there is no answer. Poses are x y z qx qy qz qw of the platform
  * in the base frame, twists and accelerations linear, then angular, at the platform's origin in base axes; SI units.

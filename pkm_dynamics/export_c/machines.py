@@ -11,6 +11,7 @@ from pkm_description.mechanism import Array
 from pkm_description.rotations import rotation_from_quaternion, rpy_from_rotation
 from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.recorded_function import ExportError
+from pkm_runtime.codegen.c_code import harmless
 from pkm_runtime.optional import release
 
 
@@ -19,7 +20,7 @@ def arduino_library(files: CFiles) -> dict[str, str]:
     name, upper, texts = files.name, files.name.upper(), files.files
     number = re.match(r"\d+\.\d+\.\d+", release())
     words = {"NAME": name, "UPPER": upper, "VERSION": number[0] if number else "0.0.0"}
-    words |= {"ROBOT": files.kinematics.mechanism.name, "REAL": files.scalar.real}
+    words |= {"ROBOT": harmless(files.kinematics.mechanism.name), "REAL": files.scalar.real}
     found = {
         "library.properties": PROPERTIES,
         "README.md": texts["README.md"].replace(f"    {files.build_line}", TRIED),

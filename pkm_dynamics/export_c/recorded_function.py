@@ -34,7 +34,7 @@ from pkm_kinematics.recordings_at_home import FIRM, RecordedSpace, pose_inputs, 
 from pkm_kinematics.solve.possible_twists import ASTRAY
 from pkm_kinematics.solve.robot_constants import refuse_redundant
 from pkm_runtime.codegen import Tape, loose, trace
-from pkm_runtime.codegen.c_code import CCode, Part, identifier
+from pkm_runtime.codegen.c_code import CCode, Part, harmless, identifier
 from pkm_runtime.codegen.tape import Number, Term, call, extreme, value
 from pkm_runtime.errors import PkmError
 
@@ -246,7 +246,7 @@ class RobotFacts:
         for k in range(len(self.tables.limbs)):
             group = f"limb{k + 1}"
             joints = [n for n, g in zip(self.tables.names, self.group_of_body, strict=True) if g == group]
-            found[group] = f"limb {k + 1}: {', '.join(joints)}"
+            found[group] = f"limb {k + 1}: {harmless(', '.join(joints))}"
         return found
 
 

@@ -301,6 +301,22 @@ def test_any_bits_of_every_robot(robot_name: str, tmp_path: Path) -> None:
         attack(robot_name, 10_000_000, "-O1", tmp_path)
 
 
+@needs_compiler
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("name", ["math", "test", "joint", "int"])
+def test_names_that_mean_something_in_c(name: str, compiler: str, tmp_path: Path) -> None:
+    """Of a robot, and of a joint that would end a comment, and has no end: the code compiles, and CMake takes it."""
+    text = load_mechanism("five_bar").urdf.replace('name="five_bar"', f'name="{name}"')
+    text = text.replace('"left_elbow" type="revolute"', '"left_elbow" type="continuous"')
+    files = CFiles(Dynamics(load_mechanism(text.replace('"left_elbow"', '"*/ elbow"'))))
+    put(files.files, tmp_path)
+    compiled(compiler, ["-O0", "-c", "-I", str(tmp_path)], [tmp_path / f"{files.name}.c"], tmp_path / "object")
+    if shutil.which("cmake"):
+        there = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build")]
+        done = subprocess.run(there, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.by_day("delta")
 @needs_compiler
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -476,6 +492,21 @@ def test_far_ways_begin_in_the_mode_of_home(library: Callable[[str], Library]) -
         elif closes(expected.status):
             assert not np.allclose(k.inverse(expected.pose).actuated, q)  # a limb has folded on the way
     assert answers > 20
+
+
+@pytest.mark.by_day("agile_eye")
+@needs_compiler
+@pytest.mark.parametrize("name", ["agile_eye", "eclipse2"])
+def test_a_platform_turns_by_more_than_a_right_angle(name: str, library: Callable[[str], Library]) -> None:
+    """Of two ways to read its branch, each is once the right one."""
+    in_c = library(name)
+    k = in_c.kinematics
+    for angle in (-3.0, -2.0, -1.0, 1.0, 2.0, 3.0):
+        pose = displace(np.array(k.home), np.array([0.0, 0.0, 0.0, 0.0, 0.0, angle]))
+        known, actuated, joints = k.inverse(pose), np.empty(len(k.actuated_names)), np.empty(len(k.joint_names))
+        assert closes(known.status)
+        assert in_c.call("inverse", pose, 0, actuated, joints) == known.status
+        np.testing.assert_allclose(joints, known.joints, atol=1e-12)
 
 
 @needs_compiler
