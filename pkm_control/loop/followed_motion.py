@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -203,6 +204,14 @@ class PathRun:
         """Let time pass [s], until `time` of the readings; why it has to end, because of its belt, or empty."""
         self.clock.advance(passed)
         return "" if self.passenger is None else self.passenger.advance(time, self.clock, bool(self.stopping))
+
+    def foresee(self, after: float, lead: float, ahead: float) -> Reference | None:
+        """The reference `after` some time [s] if it goes on as now; None on a belt, and where it is not on its path."""
+        if self.passenger is not None or self.away or not self.begun:
+            return None
+        clock = copy(self.clock)
+        clock.advance(after)
+        return clock.reference(self.motion.trajectory, lead, ahead)
 
     def reference(self, lead: float, ahead: float) -> Reference:
         """The present reference; `lead` and `ahead` as in `PathClock.reference`."""

@@ -105,7 +105,7 @@ class TrajectoryFollower:
         self._held_down = -math.inf  # s, clock of the caller: until when twists are those of a jog that was stopped
         self._caught = ""  # why the platform is being brought to rest from where it was found
         self._let_go = False  # it strayed, or cannot be told where it is
-        self._unseen: float | None = None  # s, clock of the caller: until when it went on without readings
+        self._unseen: float | None = None  # s, clock of the caller: until when it came to rest without readings
         self._added: Array | None = None  # to the plan's efforts by the law, at the last reading
         self._gravity = guard.gravity  # in the mode that a change comes from
 
@@ -431,8 +431,8 @@ class TrajectoryFollower:
             self.machine.forget(now)
         passed = locator.passed(time - self.time, silence)
         if self._unseen is not None:  # the reference went on meanwhile
-            passed, self._unseen = min(passed, max(now - self._unseen, 0.0)), None
-        self._added = None
+            passed = min(passed, max(now - self._unseen, 0.0))
+        self._unseen = self._added = None
         locator.heard, self.time = now, time
         measured = self._felt(measured, now)
         if self._let_go and not self.stray.lost:
@@ -536,26 +536,31 @@ class TrajectoryFollower:
         if self._let_go or (reason and locator.out_of_touch):  # efforts for where it was would throw it: brakes hold it
             return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, withhold_command=True)
         blind = None if verdict.withhold_command else self._blindly(now, reasons)
-        command = verdict.command if blind is None else self.guard.within(blind[0])
+        command = verdict.command if blind is None else blind
         return Action(self.mode, command, reasons, speed=self.speed, withhold_command=verdict.withhold_command)
 
     def between(self, now: float, last: Action) -> Action:
-        """The action after the `last` one while a reading is missing, for so short a time that nothing is wrong: the
-        plan goes on, and what the law added to it stays.
+        """The action after the `last` one while a reading is missing, for so short a time that nothing is wrong: a
+        motion's plan goes on, and what the law added to it stays.
         """
         self.locator.ask(now)
-        if last.reference is None or last.measured is None or last.withhold_command or self.mode in _LOST:
+        run, seen = self.run, self._last
+        if run is None or self._jogging or seen is None or last.measured is not seen.measured or self.mode in _LOST:
             return last
-        if self._added is None:
-            planned = _led(self.compensation, self.controller.foreseen, last.reference, last.measured, 0.0)
-            self._added = last.command - planned
-        blind = self._blindly(now, "")
-        if blind is None or not np.isfinite(self._added).all():
+        ahead, measured = run.foresee(now - self.locator.heard, self.lead, self.controller.ahead), seen.measured
+        if ahead is None or seen.reference is None or measured is None:
             return last
-        return replace(last, command=self.guard.within(blind[0] + self._added), reference=blind[1])
 
-    def _blindly(self, now: float, reason: str) -> tuple[Array, Reference] | None:
-        """What the model commands without readings, and for what, as long as it is to move; None: it rested."""
+        def planned(reference: Reference) -> Array:
+            return _led(self.compensation, self.controller.foreseen, reference, measured, 0.0)
+
+        if self._added is None:
+            self._added = seen.command - planned(seen.reference)
+        command = planned(ahead) + self._added
+        return replace(seen, command=self.guard.within(command)) if np.isfinite(command).all() else last
+
+    def _blindly(self, now: float, reason: str) -> Array | None:
+        """The command without readings, by the model, as long as it is to move; None: it rested."""
         last, locator = self._last, self.locator
         if self.change is not None or locator.out_of_touch or last is None or last.measured is None:
             return None
@@ -563,8 +568,11 @@ class TrajectoryFollower:
             if last.reference is None or not last.reference.twist.any() or last.withhold_command:
                 return None
             self._unseen = locator.heard
-        run, unseen_for = self.run, now - locator.heard
-        if unseen_for > self.guard.max_age and self.moving and not self._caught:
+        passed, self._unseen = now - self._unseen, now
+        self.time += passed  # a belt runs on
+        reference = self._reference(passed, now)
+        run = self.run
+        if now - locator.heard > self.guard.max_age and self.moving and not self._caught:  # it comes to rest from here
             if self._jogging:
                 self.jog.release()
                 self._caught = reason
@@ -572,11 +580,8 @@ class TrajectoryFollower:
                     run.returning, run.goes_on = False, True
             elif run is None or not run.halt_unseen():
                 self._catch(reason, last.measured)
-        passed, self._unseen = now - self._unseen, now
-        self.time += passed  # a belt runs on
-        reference = self._reference(passed, now)
         command = _led(self.compensation, self.controller.foreseen, reference, last.measured, passed)
-        return (command, reference) if np.isfinite(command).all() else None
+        return self.guard.within(command) if np.isfinite(command).all() else None
 
     def _reference(self, passed: float, now: float) -> Reference:
         run = self.run

@@ -16,6 +16,7 @@ from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.robot_loop import build_follower, build_machine
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Mechanism
+from pkm_hardware.machine import MachineState
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.singularity import scaling
 from pkm_runtime.errors import PkmError
@@ -334,3 +335,37 @@ def test_the_loop_goes_on_by_the_plan_while_a_machine_tells_nothing_new(name: st
         assert motion.outcome is Outcome.SUCCESSFUL, (share, motion.reason)
         loop.disable()
         loop.configure()
+
+
+def test_late_readings_do_not_shift_a_motion() -> None:
+    """Every fourth period has one, up to 3 ms late: the clock of the motion is that of the readings."""
+    rate, random = 1000.0, np.random.default_rng(2)
+    mechanism = load_mechanism("delta")
+    loop = ControlLoop(
+        build_machine(mechanism, MachineSettings()), build_follower(mechanism, ControllerSettings(rate=rate)), rate
+    )
+    switch_on(loop)
+    k, machine = loop.kinematics, loop.machine
+    goal = displace(np.array(k.home), np.array((0.5, 0.2, 0.0, 0.0, 0.0, 0.0)) * k.characteristic_length)
+    plan = MotionPlanner(loop.dynamics, loop.limits).between(np.array(k.home), goal, 0.1)
+    trajectory = MotionPoints.of(plan).trajectory(k, loop.follower.hold, 0.005)
+    motion = Motion(trajectory, loop.follower.time + 0.01, braking=loop.follower.check.braking(trajectory))
+    loop.follower.follow(motion)
+    read, known, waiting, periods = machine.read, [machine.read()], [], 0
+
+    def late() -> MachineState:
+        nonlocal periods
+        if periods % 4 == 0:
+            waiting.append((periods + int(random.integers(0, 4)), read()))
+        while waiting and waiting[0][0] <= periods:
+            known[0] = waiting.pop(0)[1]
+        periods += 1
+        return known[0]
+
+    machine.read = late  # type: ignore[method-assign]
+    while motion.outcome is None:
+        loop.period()
+        if loop.follower.run is not None:
+            assert 0.0 <= machine.time - motion.start - loop.follower.run.clock.time < 0.009
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert motion.rms[0] < 2e-5  # m
