@@ -195,6 +195,11 @@ def contents_of(header: str, *others: str) -> str:
     return " ".join(hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts)
 
 
+def _described_by(arguments: Mapping[str, str]) -> list[str]:
+    given = " ".join(shlex.quote(f"{name}:={value}") for name, value in arguments.items())
+    return ["--xacro-args", shlex.quote(given)] if given else []
+
+
 def compare_exported(file: str, arguments: Mapping[str, str], folder: str | Path) -> str:
     """One line on exported C in a folder: of this robot, as it was written, or `DescriptionError`."""
     robots: list[Mechanism | TreeModel] = []
@@ -213,8 +218,12 @@ def compare_exported(file: str, arguments: Mapping[str, str], folder: str | Path
         raise DescriptionError(str(folder), problem, "name the folder that they wrote")
     for header, digest in found.items():
         linkage = "Written by pkm transmission" in headers[header]
-        command = f"pkm transmission {file} --c" if linkage else f"pkm export {file} --to c -o"
-        again = f"export it again: {command} {folder}"
+        of = " ".join([shlex.quote(file), *_described_by(arguments)])
+        scalar = " --scalar float" if "extern const float" in headers[header] else ""
+        layout = " --layout arduino" if header.parent.name == "src" and header.parent != Path(folder) else ""
+        to = "linuxcnc" if header.with_name(f"{header.stem}kins.comp").exists() else "c"
+        command = f"pkm transmission {of} --c" if linkage else f"pkm export {of} --to {to}{scalar}{layout} -o"
+        again = f"export it again: {command} {shlex.quote(str(folder))}"
         if digest not in map(digest_of, robots):
             problem = f"it was made from another description, or other --xacro-args, than those of {robots[0].name} now"
             raise DescriptionError(str(header), problem, again)

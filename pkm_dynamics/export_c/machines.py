@@ -23,10 +23,10 @@ def arduino_library(files: CFiles) -> dict[str, str]:
     words |= {"ROBOT": harmless(files.kinematics.mechanism.name), "REAL": files.scalar.real}
     found = {
         "library.properties": PROPERTIES,
-        "README.md": texts["README.md"].replace(f"    {files.build_line}", TRIED),
         f"examples/{name}_at_home/{name}_at_home.ino": SKETCH,
     }
     found = {path: re.sub("|".join(words), lambda word: words[word[0]], text) for path, text in found.items()}
+    found["README.md"] = texts["README.md"].replace(f"    {files.build_line}", TRIED.replace("NAME", name))
     found |= {f"src/{file}": texts[file] for file in (f"{name}.h", f"{name}.hpp", f"{name}.c")}
     return found | {f"extras/{name}_test.c": texts[f"{name}_test.c"]}
 

@@ -649,6 +649,14 @@ def test_arduino(tmp_path: Path) -> None:
     assert files.header.digest in (tmp_path / "src" / "delta.h").read_text()
 
 
+def test_names_stay_as_they_are_in_what_goes_along_for_arduino() -> None:
+    text = load_mechanism("five_bar").urdf.replace('name="five_bar"', 'name="ROBOT"').replace("left_arm", "UPPER_REAL")
+    texts = arduino_library(CFiles(Dynamics(load_mechanism(text))))
+    assert "Drives: UPPER_REAL, right_arm." in texts["README.md"]
+    assert "double actuated[ROBOT_N_ACTUATED]" in texts["README.md"]
+    assert "src/robot.c" in texts["README.md"]
+
+
 def test_a_changed_description_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "delta")
     assert main(["delta", "--to", "c", "-o", folder]) == 0
@@ -670,8 +678,11 @@ def test_a_changed_description_is_told(tmp_path: Path, capsys: pytest.CaptureFix
     assert check.main(["delta", "--exported", folder]) == 1
     assert "delta/delta.c: it is not there" in " ".join(capsys.readouterr().err.split())
     library = str(tmp_path / "library")
-    assert main(["delta", "--to", "c", "--layout", "arduino", "-o", library]) == 0
+    assert main(["delta", "--to", "c", "--layout", "arduino", "--scalar", "float", "-o", library]) == 0
     assert check.main(["delta", "--exported", library]) == 0
+    assert check.main(["delta", "--exported", library, "--xacro-args", "arm_length:=0.43"]) == 1
+    again = f"pkm export delta --xacro-args arm_length:=0.43 --to c --scalar float --layout arduino -o {library}"
+    assert again in " ".join(capsys.readouterr().err.split())
 
 
 @needs_compiler
