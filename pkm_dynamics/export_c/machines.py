@@ -133,7 +133,7 @@ def _ini(files: CFiles, axes: list[int], units: Array, home: Array) -> str:
         fastest = min(one.velocity / rate for one, rate in zip(limits, rates[:, i], strict=True) if rate > 1e-9)
         fastest *= 1000.0 if i < 3 else np.rad2deg(1.0)
         text += AXIS.format(letter=AXES[i], rate=fastest, acceleration=5.0 * fastest)
-    return text
+    return re.sub(r"^(\w+ =) -?inf$", r"# yours: \1", text, flags=re.MULTILINE)
 
 
 INI = """\

@@ -123,6 +123,13 @@ def test_what_the_ini_file_has() -> None:
     np.testing.assert_allclose(float(ini["AXIS_Z"]["max_velocity"]), fastest, rtol=1e-4)
 
 
+def test_what_a_description_does_not_bound_is_left_to_the_user() -> None:
+    text = re.sub(r'velocity="[\d.]+"', 'velocity="0"', load_mechanism("delta").urdf)
+    ini = linuxcnc_files(CFiles(Dynamics(load_mechanism(text))))["delta.ini"]
+    assert "inf" not in ini
+    assert "\n# yours: MAX_VELOCITY =\n" in ini
+
+
 @pytest.mark.slow
 def test_what_linuxcnc_cannot_have_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dynamics = Dynamics(load_mechanism("five_bar"))
