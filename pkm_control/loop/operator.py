@@ -79,13 +79,15 @@ class Operator(OperatorRequests):
             failed = now.state.lifecycle is Lifecycle.FAULT  # no reading is looked at before a reset
             lost = not failed and (now.mode is Mode.STOPPED or (off and loop.ask(requests.pose_unknown)))
             found = self._found_again(loop) if lost else ""
+            if blocked := self._controls.commands_blocked:  # until there are commands again
+                return "" if found else blocked, f"{found}; {blocked}"
             there = recovery_pose(loop)
             if there is None:
                 return "", found or "nothing is wrong: the platform stands well"
             moves = f"{found + '; ' if found else ''}the platform moves back inside at low speed"
             return loop.ask(requests.go_back, there), moves
 
-        return self._answered(recovered)
+        return self._answered(recovered, self._controls.ready)
 
     def change_working_mode(self, label: str) -> Answer:
         """Begin the change to the working mode of this label, or continue a halted change."""
@@ -101,10 +103,12 @@ class Operator(OperatorRequests):
 
         return self._answered(changed)
 
-    def _answered(self, act: Callable[[RunningLoop], tuple[str, str]]) -> Answer:
+    def _answered(
+        self, act: Callable[[RunningLoop], tuple[str, str]], ready: Callable[[], RunningLoop] | None = None
+    ) -> Answer:
         """The answer to what moves the robot: `act` returns why it is not done, or nothing, and words if it is."""
         try:
-            problem, words = act(self._controls.ready_to_move())
+            problem, words = act((ready or self._controls.ready_to_move)())
         except PkmError as error:
             problem, words = str(error), ""
         return Answer(not problem, problem or words)
