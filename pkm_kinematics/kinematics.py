@@ -326,7 +326,9 @@ class Kinematics(Describable):
         """True where numba's LLVM can make straight-line code: all limbs in closed form, motion space constant."""
         return AVAILABLE and self.constant_space and bool((self.tables.blocks["solver"] == CLOSED_FORM).all())
 
-    def lean_inverse(self, mode: int = 0, joints: Array | None = None) -> Callable[[Array, Array], int]:
+    def lean_inverse(
+        self, mode: int = 0, joints: Array | None = None, pose: Array | None = None
+    ) -> Callable[[Array, Array], int]:
         """`call(pose, q) -> status`: inverse kinematics with arrays in and arrays out, for time-critical loops.
 
         `pose` (7,) must be finite with a unit quaternion inside the motion space; q (n_actuated,) [rad, m] is written.
@@ -335,9 +337,9 @@ class Kinematics(Describable):
 
         Limbs solved by iteration keep the working mode as they follow the pose from call to call; a pose too far from
         the last one for that has the status DIVERGED, and the next call sets out from where the limbs still are.
-        `joints` (n_joints,) [rad, m] are those in that mode before the first call; home's by default.
+        `joints` (n_joints,) [rad, m] are those in that mode at a `pose` (7,) before the first call; home's by default.
         """
-        return lean_kinematics.lean_inverse(self.modes, mode, joints)
+        return lean_kinematics.lean_inverse(self.modes, mode, joints, pose)
 
     def lean_positions(self, data: Data, mode: int = 0) -> Callable[[Array, Array], int]:
         """As `lean_inverse`, with all joints placed in `data`, the scratch of a kernel at home in the mode."""

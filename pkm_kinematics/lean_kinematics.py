@@ -44,10 +44,12 @@ from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.binding import ANOTHER_BRANCH, bind, with_fallback
 
 
-def lean_inverse(modes: WorkingModes, mode: int, joints: Array | None) -> Callable[[Array, Array], int]:
+def lean_inverse(
+    modes: WorkingModes, mode: int, joints: Array | None, pose: Array | None
+) -> Callable[[Array, Array], int]:
     """See `Kinematics.lean_inverse`."""
     e, branch = modes.engine, modes.branch(mode)
-    data = e.data(modes.start(mode) if joints is None else joints)
+    data = e.data(modes.start(mode) if joints is None else joints, pose)
     if e.direct_inverse:
         return bind(inverse_direct, (e.model, data, branch), _example(e))
     general = lean_positions(modes, data, mode)

@@ -45,19 +45,22 @@ class ControlModel:
 
     Where the model has no answer it returns NaN, which the guard refuses to apply. Poses off a configuration-dependent
     motion space, redundant actuators there, and redundant joints use the library's general calls. The turns of the
-    first positions are the nearest to `joints` (n_joints,), which lie in the working mode `mode`.
+    first positions are the nearest to `joints` (n_joints,), which lie in the working mode `mode`, at a `pose` (7,).
     """
 
-    def __init__(self, dynamics: Dynamics, mode: int = _HOME_MODE, joints: Array | None = None) -> None:
+    def __init__(
+        self, dynamics: Dynamics, mode: int = _HOME_MODE, joints: Array | None = None, pose: Array | None = None
+    ) -> None:
         kinematics = dynamics.kinematics
         n = len(kinematics.actuated_names)
         self._kinematics, self._dynamics = kinematics, dynamics
-        self._position_out = np.zeros(n)
+        start = kinematics.inverse(kinematics.home, mode=mode).joints if joints is None else joints
+        self._position_out = np.array(start[kinematics.engine.actuated_column], dtype=np.float64)
         self._effort_out = np.zeros(n)
         self._motion = np.zeros(25)  # pose, twist, acceleration and wrench, as the lean call takes them
         self.mode = mode
         self.payload: Inertial | None = None
-        self._positions = kinematics.lean_inverse(mode, joints)
+        self._positions = kinematics.lean_inverse(mode, joints, pose)
         open_ = bool(kinematics.redundant_names)
         self._answers = kinematics.constant_space and not open_  # the lean call has, where there is one
         lean = not open_ and (self._answers or GraphTracker.serves(kinematics.engine))
@@ -71,15 +74,26 @@ class ControlModel:
             return np.full(len(self._position_out), np.nan)
         if self._kinematics.redundant_names:
             return np.asarray(self._kinematics.inverse(pose, mode=self.mode).actuated, dtype=np.float64)
-        if not closes(self._positions(pose, self._position_out)):
-            return self._rounded(pose)
-        return self._position_out.copy()
-
-    def _rounded(self, pose: Array) -> Array:
+        last, found = self._position_out.copy(), self._position_out
+        if closes(self._positions(pose, found)):
+            return found.copy()
         there = self._nearest(pose)
-        if there is None or not closes(self._positions(there, self._position_out)):
-            return np.full(len(self._position_out), np.nan)
-        return self._position_out.copy()
+        if (there is not None and closes(self._positions(there, found))) or self._found_anew(pose, last):
+            return found.copy()
+        found[:] = last
+        return np.full(len(found), np.nan)
+
+    def _found_anew(self, pose: Array, last: Array) -> bool:
+        """Whether a pose too far from the last one for a lean call has positions; next calls go on from there."""
+        k = self._kinematics
+        there = k.inverse(pose, mode=self.mode)
+        if not (k.engine.iterated and closes(there.status)):
+            return False
+        joints, drives = np.array(there.joints), k.engine.actuated_column
+        turns = np.round((last - joints[drives]) / (2.0 * np.pi)) * k.engine.actuated_turning
+        joints[drives] += 2.0 * np.pi * turns
+        self._positions = k.lean_inverse(self.mode, joints, pose)
+        return bool(closes(self._positions(pose, self._position_out)))
 
     def _nearest(self, pose: Array) -> Array | None:
         # where interpolation left a configuration-dependent motion space
@@ -247,7 +261,7 @@ class Controller(ABC):
         regular; `joints` (n_joints,) are the positions there in that mode.
         """
         mass = actuator_mass_matrix(self.dynamics, pose, mode)
-        return ModeModel(ControlModel(self.dynamics, mode, joints), mass)
+        return ModeModel(ControlModel(self.dynamics, mode, joints, pose), mass)
 
     def change_mode(self, to: ModeModel) -> None:
         """Continue in another working mode, as `in_mode` prepared it."""

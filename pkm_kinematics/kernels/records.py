@@ -55,6 +55,7 @@ TASK = np.dtype(
         ("square", i),  # 1 where there are as many as degrees of freedom, in a constant motion space
         ("mixed", i),  # 1 where some actuators slide and some turn
         ("iterated", i),  # 1 where a limb is solved by iteration, so that its mode depends on where that starts
+        ("turning", i),  # 1 where the motion space is configuration-dependent: a straight path leaves it
         ("divided", i),  # 1 where a block may be singular that its limb is not: see `Engine.divided`
         ("length", f),  # m; makes rotations comparable with translations
         ("size", f),  # m; greatest distance of a limb's joint from the platform at home

@@ -142,20 +142,21 @@ class RobotConstants:
             square=self.constant_space and m == self.mobility,
             mixed=len(set(self.actuated_turning)) > 1,
             iterated=self.iterated,
+            turning=not self.constant_space,
             divided=self.divided,
             length=self.characteristic_length,
             size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known
         )
         return self.tables.model.replace(chain=self.task.chain, task=task, subspace=self.task.subspace)
 
-    def data(self, joints: Array | None = None) -> Data:
-        """Scratch for the kernels in one thread, with the robot at home, in the mode of joint positions (n_joints,)."""
+    def data(self, joints: Array | None = None, pose: Array | None = None) -> Data:
+        """Scratch for the kernels in one thread, the robot at joints (n_joints,) and their pose (7,), or home."""
         data = self.tables.data(chain_state(self.task))
         if joints is not None:
             take_seed(self.model, data, writeable(joints))
-            data.system[VECTORS, LAST, :7] = self.home
+            data.system[VECTORS, LAST, :7] = pose = writeable(self.home if pose is None else pose)
             if self.iterated:
-                set_out(self.model, data, writeable(self.home), NEAREST)
+                set_out(self.model, data, pose, NEAREST)
                 take_seed(self.model, data, writeable(joints))
         return data
 

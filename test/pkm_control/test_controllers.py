@@ -8,11 +8,12 @@ import pytest
 
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
-from pkm_control.controllers.controller import Reference
+from pkm_control.controllers.controller import ControlModel, Reference
 from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.loop.platform_locator import PlatformObserver
 from pkm_control.operator_interface import EFFORT_LAWS, PHASE_MARGIN, highest_natural_frequency
 from pkm_control.robot_loop import make_controller
+from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.weight import actuator_mass_matrix, free_inertia
@@ -194,3 +195,21 @@ def test_a_loop_at_its_highest_natural_frequency_settles_with_a_heavier_platform
     )
     # gravity of what is not known holds the platform off by g / omega^2 times its share of the mass
     assert np.ptp(errors[-20:], axis=0).max() < 1e-7
+
+
+@pytest.mark.parametrize("name", ["capaman", "wrist_3ruu"])
+def test_a_platform_that_is_found_far_away_has_drives_there(name: str) -> None:
+    """Led by hand while drives were off: limbs solved by iteration go on from the last pose, which was too far."""
+    dynamics = Dynamics(load_mechanism(name))
+    k = dynamics.kinematics
+    model = ControlModel(dynamics)
+    home = k.inverse(k.home).actuated
+    drives = home + np.random.default_rng(1).uniform(-0.4, 0.4, (100, len(home)))
+    found = k.forward(drives)
+    there = k.inverse(found.pose[found.ok], mode=0)
+    poses, expected = found.pose[found.ok][there.ok], there.actuated[there.ok]
+    assert len(poses) > 60
+    for pose, positions in zip(poses, expected, strict=True):
+        np.testing.assert_allclose(model.positions(np.array(pose)), positions, atol=1e-9)
+        turned = ControlModel(dynamics, 0, np.array(k.inverse(pose).joints), np.array(pose))
+        np.testing.assert_allclose(turned.positions(np.array(pose)), positions, atol=1e-9)

@@ -48,3 +48,25 @@ def test_lean_calls_on_a_way_that_turns_back(of_gallery, name: str) -> None:
         expected = k.inverse(pose, seed=seed)
         seed = expected.joints
         np.testing.assert_allclose(q, expected.actuated, atol=1e-11)
+
+
+def test_lean_calls_leap_though_a_straight_way_leaves_the_motion_space(of_gallery) -> None:
+    """Loops had to close on the way, which they cannot: who was once too far away was so for ever."""
+    k = of_gallery["capaman"].kinematics
+    poses = moved(k, 0.1, 200)
+    expected = k.inverse(poses, mode=0)
+    call, q = k.lean_inverse(), np.empty(len(k.actuated_names))
+    for pose, drives in zip(poses, expected.actuated, strict=True):
+        assert call(np.ascontiguousarray(pose), q) == Status.CONVERGED
+        np.testing.assert_allclose(q, drives, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["h4", "capaman"])
+def test_a_lean_call_begins_elsewhere_than_at_home(of_gallery, name: str) -> None:
+    k = of_gallery[name].kinematics
+    poses = moved(k, 0.4, 60)
+    there, q = k.inverse(poses, mode=0), np.empty(len(k.actuated_names))
+    assert there.ok.sum() > 20
+    for pose, joints, drives in zip(poses[there.ok], there.joints[there.ok], there.actuated[there.ok], strict=True):
+        assert k.lean_inverse(0, np.array(joints), np.array(pose))(np.array(pose), q) == Status.CONVERGED
+        np.testing.assert_allclose(q, drives, atol=1e-9)

@@ -264,10 +264,11 @@ def turned_far(model, data, joints):
 def approach(model, data, branch, pose):
     """Track the limbs from the last pose of a lean call so near to `pose` that one step keeps them in their mode.
 
-    Returns False, with everything where it was, where a limb stops on the path. After the last step, `arrive` says
-    whether it was one.
+    On the way loops may be open, as little as they can, where a straight path leaves the motion space. Returns False,
+    with everything where it was, where a limb stops on the path. After the last step, `arrive` says whether it was one.
     """
     state, vectors, divided = data.state, data.system[VECTORS], model.task[0].divided == 1
+    open_on_the_path = model.task[0].turning == 1
     last, path, trial = vectors[LAST], vectors[PATH], vectors[TRIAL]
     write_displacement(last, pose, path)
     length = step_length(path, model.task[0].size)
@@ -285,7 +286,8 @@ def approach(model, data, branch, pose):
         vectors[SLOWEST, 0] = 0.0
         status, _, _ = solve_positions(model, data, branch, False)
         shortest = part < SHORTEST
-        if status == CONVERGED and not jumped(model, data) and (follows(model, data) or (shortest and divided)):
+        followed = (status == CONVERGED or open_on_the_path) and not jumped(model, data)
+        if followed and (open_on_the_path or follows(model, data) or (shortest and divided)):
             keep(state, STEP_BEGAN)
             done = end
             part = min(2.0 * part, 1.0)
