@@ -162,7 +162,7 @@ def calibrate(
     moves = tuple(
         Displacement(place.element, place.side, frozen(twist))
         for place, twist in zip(parameters.model.places, total, strict=True)
-        if twist.any() and place.element not in mechanism.virtual_chain  # loops tilt the platform themselves
+        if twist.any() and place.element not in mechanism.unbuilt  # loops tilt the platform themselves
     )
     whole = part(np.arange(len(measured)))
     arrows = (whole.points, whole.arrows(none, whole.nominal), whole.arrows(total, whole.nominal))

@@ -104,7 +104,7 @@ def _read(one: Section) -> Displacement:
 
 def corrections_text(mechanism: Mechanism, found: Sequence[Displacement], about: Sequence[str] = ()) -> str:
     """The file's text, with comment lines `about` at its head."""
-    lines = [f"# {line}" for line in about] + [f"robot: {mechanism.name}", "displacements:"]
+    lines = [f"# {line}" for line in about] + [f"robot: {mechanism.name}", f"displacements:{'' if found else ' []'}"]
     for one in found:
         lines.append(f"  - {'loop' if one.place in PLACES[1:] else 'joint'}: {one.element}")
         if one.place == "ratio":
@@ -141,7 +141,7 @@ def corrected(mechanism: Mechanism, displacements: Sequence[Displacement]) -> Me
     `DescriptionError` for an unknown joint or loop, or where the displaced loops cannot close.
     """
     for one in displacements:
-        if one.element in mechanism.virtual_chain:
+        if one.element in mechanism.unbuilt:
             where, problem = (
                 f"correction of joint {one.element!r}",
                 "it is a coordinate of the platform, and holds nothing",
