@@ -55,6 +55,8 @@ _FIRST_STEP = 0.002  # since the drives are on, where the commander begins at it
 _NEXT_STEP = 0.02  # after a silence, in which the commander went on
 
 _REMEMBERED = 250  # commands that a forward controller was given
+_SILENCE = 0.2  # s without a command: ros2_control's bridge was deactivated, and repeats the last one when it is back
+_OLD_FOR = 0.5  # s: efforts that are repeated for longer than that are meant
 
 
 class CommandInbox:
@@ -73,6 +75,8 @@ class CommandInbox:
             node, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN, raw=True, sources=self.sources
         )
         self._dated = PolledSubscription(node, JointState, topics.FORWARDED_COMMANDS, topics.STREAM_RECORD, raw=True)
+        self._last = b""  # values of the newest usable command
+        self._repeated_since = 0.0  # s: since when the last one from before a silence is repeated; 0 where it is not
         self._forwarded: deque[tuple[bytes, float]] = deque(maxlen=_REMEMBERED)  # commands, and the stamps they answer
         self._dated_rows: RawRows
         self._names: tuple[str, ...] = ()
@@ -96,10 +100,20 @@ class CommandInbox:
         except PkmError as error:  # ros2_control sends NaN until a controller commands; a bad one is refused
             self.refuse(str(error))
             return None
+        if mode is not CommandMode.POSITION and self._old(values):
+            self.refuse("the last command from before a silence is repeated")
+            return None
         self.heard, self.problem = True, ""
-        self.arrival = time.monotonic()
+        self.arrival, self._last, self._repeated_since = time.monotonic(), values.tobytes(), 0.0
         self.stamp = self._answered(values) or stamp.sec + 1e-9 * stamp.nanosec
         return mode, values
+
+    def _old(self, values: Array) -> bool:
+        now = time.monotonic()
+        if values.tobytes() != self._last or now - self.arrival < _SILENCE:
+            return False
+        self._repeated_since = self._repeated_since or now
+        return now - self._repeated_since < _OLD_FOR
 
     def _note_forwarded(self) -> None:
         for data, _ in self._dated.take_all():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -86,3 +87,34 @@ def test_a_command_that_is_passed_on_again_answers_the_state_that_it_was_made_fo
 
         graph.wait(taken)
         assert inbox.stamp == answered
+
+
+def test_the_last_efforts_from_before_a_silence_are_not_followed_when_it_ends(graph: Graph) -> None:
+    """ros2_control sends them once more when it is activated again: some periods of what a motion needed then."""
+    mechanism = load_mechanism("delta")
+    names = list(mechanism.actuated_joints)
+    graph.describe(mechanism.urdf)
+    node = graph.start(HardwareNode, rate=250.0, start="manual")
+    inbox = CommandInbox(node)
+    commands = graph.client.create_publisher(JointState, topics.HARDWARE_COMMANDS, topics.STREAM_OUT)
+    graph.wait(lambda: commands.get_subscription_count() == 2)
+
+    def taken(effort: float) -> bool:
+        commands.publish(JointState(name=names, effort=[effort, 0.1, 0.2]))
+        time.sleep(0.02)
+        found = inbox.newest(names)
+        return found is not None and found[1][0] == effort
+
+    graph.wait(lambda: taken(30.0))
+    assert taken(30.0)
+    time.sleep(1.0)
+    before = inbox.refused
+    assert not any([taken(30.0), taken(30.0)])
+    assert inbox.refused >= before + 1
+    assert "silence" in inbox.problem
+    graph.wait(lambda: taken(5.0), 0.2)
+    assert taken(30.0)
+    time.sleep(1.0)
+    assert not taken(30.0)
+    graph.wait(lambda: taken(30.0), 3.0)  # it is meant
+    assert taken(30.0)
