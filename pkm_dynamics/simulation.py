@@ -225,7 +225,7 @@ class ActuatorForm(Form):
             raise NoMotionHereError(int(found.status), found.reason())
         joints = found.joints
         if self.constant:
-            joints = self.possible(found.pose, np.zeros(6), self.last.joints).joints
+            joints = self.possible(found.pose, np.zeros(6), joints).joints
         twist = k.at(found.pose, seed=joints).platform_twist(y[m:])
         if not np.isfinite(twist).all():
             raise NoMotionHereError(Status.SINGULAR, "the actuators do not determine the platform's velocity")
@@ -443,7 +443,9 @@ class _Log:
         self.notices: list[str] = []
         home = self.kinematics.singularity(self.kinematics.home)
         self.near = NEAR * float(np.nan_to_num(home.type2))
+        self.usual = float(np.sqrt(home.type2 / home.type1))  # of the drives' rates per unit speed, in any direction
         self.sign, self.inside = 0.0, False
+        self.before: Configuration | None = None
         self.basis: Array | None = None
         self.sense = 1.0
 
@@ -461,10 +463,22 @@ class _Log:
             self.notices.append(
                 f"{t:.6g} s: near a type 2 singularity, margin {self.margin:.3g} with {self.near / NEAR:.3g} at home"
             )
-        if sign * self.sign < 0.0:
-            self.lost = True
-            self.notices.append(f"{t:.6g} s: passed through a type 2 singularity into another assembly mode")
-        self.inside, self.sign = inside, sign
+        if self.before is not None and sign * self.sign < 0.0:
+            stretched = self._through_infinity(self.before, at)
+            self.lost = self.lost or not stretched
+            kind, modes = (1, "working") if stretched else (2, "assembly")
+            self.notices.append(f"{t:.6g} s: passed through a type {kind} singularity into another {modes} mode")
+        self.inside, self.sign, self.before = inside, sign, at
+
+    def _through_infinity(self, before: Configuration, at: Configuration) -> bool:
+        """Whether the drives' rates of the motion that changed their sign are large, as where a limb is stretched."""
+        S = before.subspace
+        K, after = before.inverse_jacobian @ S, at.inverse_jacobian @ S
+        values, vectors = np.linalg.eig(np.linalg.solve(K, after))
+        motion = vectors[:, np.argmin(values.real)].real
+        rates = np.linalg.norm(K @ motion) * np.linalg.norm(after @ motion)
+        speed = np.linalg.norm(S @ motion * scaling(self.kinematics.engine.characteristic_length))
+        return bool(np.sqrt(rates) > self.usual * speed)
 
     def _orientation(self, at: Configuration) -> float:
         """Orientation of the motion space's basis against the one before: the sign of a determinant depends on it."""

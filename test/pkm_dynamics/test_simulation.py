@@ -189,6 +189,24 @@ def test_through_a_type_2_singularity(form):
         assert run.least_margin < 0.01 * run.slowest_actuation[0]
 
 
+@pytest.mark.parametrize(("form", "lost"), [("joint", 1e-3), ("actuator", 1e-8)])
+def test_through_a_type_1_singularity(form, lost):
+    """A five-bar thrown sideways stretches one limb, which swings through. Rates per twist have a pole there."""
+    dynamics = Dynamics(load_mechanism("five_bar"), friction=False)
+    kinematics = dynamics.kinematics
+    times = np.linspace(0.0, 0.9, 91)
+    run = simulate(dynamics, kinematics.home, [1.0, 0, 0, 0, 0, 0], times, form=form, tolerance=1e-9)
+    assert run.ok.all(), run.notices
+    elbow = run.joints[:, kinematics.joint_names.index("left_elbow")]
+    assert elbow[0] * elbow[-1] < 0.0
+    assert np.abs(np.diff(elbow)).max() < 0.5
+    total = energy(dynamics, kinematics.at(run.pose, seed=run.joints), run.twist).total
+    np.testing.assert_allclose(total, total[0], rtol=lost)
+    assert [notice.split("s: ")[1] for notice in run.notices] == [
+        "passed through a type 1 singularity into another working mode"
+    ]
+
+
 @pytest.mark.parametrize("name", ["delta", "tricept"])
 def test_no_notice_far_from_singularities(name):
     robot = sprung(name)
