@@ -135,11 +135,6 @@ class TrajectoryFollower:
             self.effects.end()
 
     @property
-    def motion(self) -> Motion | None:
-        """The motion under way."""
-        return None if self.run is None else self.run.motion
-
-    @property
     def moving(self) -> bool:
         """Whether the reference moves, or is about to."""
         if self.change is not None:

@@ -184,8 +184,8 @@ def follow(follower: TrajectoryFollower, motion: Motion) -> None:
 
 def withdraw(loop: ControlLoop, number: int) -> None:
     """Bring the motion of a number to rest on its path, if it is followed."""
-    motion = loop.follower.motion
-    if motion is not None and motion.number == number:
+    run = loop.follower.run
+    if run is not None and run.motion.number == number:
         loop.follower.stop("cancelled")
 
 

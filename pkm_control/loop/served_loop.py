@@ -221,11 +221,13 @@ class ServedLoop:
             return
         now = situation_of(loop, fixed.last_wake)
         texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice)
-        rows.write(now, loop.follower.motion, loop.machine.lifecycle, texts, fixed.missed, work or 0.0)
+        run = loop.follower.run
+        motion = None if run is None else run.motion
+        rows.write(now, motion, loop.machine.lifecycle, texts, fixed.missed, work or 0.0)
         self._marks.live()
         held = work is not None and now.mode is not Mode.STOPPED and not (now.mode is Mode.WAITING and now.readable)
         self._send_answers(held or loop.machine.lifecycle is not Lifecycle.ACTIVE)
-        self._tell(loop)
+        self._tell(motion)
 
     def _send_answers(self, known: bool = True) -> None:
         """Send pending answers; those to `enable` when it is `known` whether the controller holds the platform."""
@@ -257,8 +259,7 @@ class ServedLoop:
         if silence > _SILENCE[1] and loop.machine.lifecycle is Lifecycle.ACTIVE:
             loop.emergency_stop(f"{reason}: nobody could stop it")
 
-    def _tell(self, loop: ControlLoop) -> None:
-        motion = loop.follower.motion
+    def _tell(self, motion: Motion | None) -> None:
         if self._motion is not None and self._motion.outcome is not None:
             over = self._motion
             numbers = [getattr(over, name) for name in FIGURES]
