@@ -474,7 +474,10 @@ class _Log:
         """Whether the drives' rates of the motion that changed their sign are large, as where a limb is stretched."""
         S = before.subspace
         K, after = before.inverse_jacobian @ S, at.inverse_jacobian @ S
-        values, vectors = np.linalg.eig(np.linalg.solve(K, after))
+        try:
+            values, vectors = np.linalg.eig(np.linalg.solve(K, after))
+        except np.linalg.LinAlgError:  # singular, or not finite: no limb is stretched
+            return False
         motion = vectors[:, np.argmin(values.real)].real
         rates = np.linalg.norm(K @ motion) * np.linalg.norm(after @ motion)
         speed = np.linalg.norm(S @ motion * scaling(self.kinematics.engine.characteristic_length))

@@ -207,6 +207,13 @@ def test_through_a_type_1_singularity(form, lost):
     ]
 
 
+def test_a_robot_that_is_singular_everywhere_is_simulated():
+    dynamics = Dynamics(load_mechanism("griffis_duffy"))
+    run = simulate(dynamics, dynamics.kinematics.home, np.zeros(6), [0.0, 0.01, 0.02])
+    assert run.ok.all()
+    assert "type 2 singularity" in run.notices[0]
+
+
 @pytest.mark.parametrize("name", ["delta", "tricept"])
 def test_no_notice_far_from_singularities(name):
     robot = sprung(name)
