@@ -443,7 +443,7 @@ class _Log:
         self.notices: list[str] = []
         home = self.kinematics.singularity(self.kinematics.home)
         self.near = NEAR * float(np.nan_to_num(home.type2))
-        self.usual = float(np.sqrt(home.type2 / home.type1))  # of the drives' rates per unit speed, in any direction
+        self.usual = float(home.type2 / home.type1)  # square of the drives' rates per unit speed, in any direction
         self.sign, self.inside = 0.0, False
         self.before: Configuration | None = None
         self.basis: Array | None = None
@@ -481,7 +481,7 @@ class _Log:
         motion = vectors[:, np.argmin(values.real)].real
         rates = np.linalg.norm(K @ motion) * np.linalg.norm(after @ motion)
         speed = np.linalg.norm(S @ motion * scaling(self.kinematics.engine.characteristic_length))
-        return bool(np.sqrt(rates) > self.usual * speed)
+        return bool(rates > self.usual * speed**2) and is_regular(self.usual)
 
     def _orientation(self, at: Configuration) -> float:
         """Orientation of the motion space's basis against the one before: the sign of a determinant depends on it."""
