@@ -57,6 +57,7 @@ _LOOK = 0.01  # s, between two looks at the robot
 _RENEW = 0.05  # s, between two twists of a jog
 _BEGIN = 0.5  # s, within which a jog is seen to begin
 _REST = 15.0  # s, within which the platform comes to rest
+_UNSEEN = 1.0  # s without readings, after which nothing goes on: `abort_after` of the controller
 _SAME_MODE = 0.02  # rad, and of the characteristic length: by more the actuators of two modes differ
 _THERE = 1e-9  # m and rad: nearer than that there is nothing to move
 _ROS_BACKEND = "pkm_client.ros.ros_backend"
@@ -386,8 +387,7 @@ class Robot:
         if not block:
             return answer.message
         with self._backend.waiting():
-            while (state := self.state).moving:
-                self._backend.wait(_LOOK)
+            state = self._until_rest(math.inf)
         if state.mode is not Mode.HOLDING:
             raise RefusedError(f"it was halted: {state.reason or state.mode.name.lower()}")
         return answer.message
@@ -576,16 +576,18 @@ class Robot:
         """Bring the running motion to rest; return the state there, and when that was asked for [s, monotonic]."""
         _require(self._backend.operator.take_over())
         asked = time.monotonic()
-        self._until_rest()
-        return self.state, asked
+        return self._until_rest(), asked
 
-    def _until_rest(self) -> None:
-        left = _REST
-        while self.state.moving:
+    def _until_rest(self, longest: float = _REST) -> RobotState:
+        """The state at rest, within `longest` [s]; while readings are missing, what moves may go on soon."""
+        left, unseen = longest, 0.0
+        while (state := self.state).moving or (state.mode is Mode.STOPPED and unseen < _UNSEEN):
             if left <= 0.0:
-                raise RefusedError(f"the platform does not come to rest within {_REST:g} s")
+                raise RefusedError(f"the platform does not come to rest within {longest:g} s")
             self._backend.wait(_LOOK)
             left -= _LOOK
+            unseen = 0.0 if state.moving else unseen + _LOOK
+        return state
 
     def _jog(self, task: Task, twist: Array, seconds: float, asked: float) -> Result:
         backend = self._backend

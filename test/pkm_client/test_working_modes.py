@@ -11,6 +11,7 @@ import pytest
 from pkm_client import MotionEndedError, RefusedError, Robot, Setup
 from pkm_client.verbs import VERBS
 from pkm_control.operator_interface import Mode
+from pkm_hardware.machine import MachineState
 
 from .conftest import FREQUENCY, RATE, running_nodes
 
@@ -123,3 +124,25 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert capsys.readouterr().err.startswith("pkm mode: ")
         assert VERBS["mode"].main(["+++", *where]) == 0
         assert capsys.readouterr().out == label
+
+
+def test_who_waits_for_a_change_waits_while_readings_are_missing() -> None:
+    """For 30 ms the controller is stopped, then the change goes on; it was said to be halted."""
+    with Robot.simulated("five_bar", realtime=False, setup=Setup(rate=500.0)) as robot:
+        loop = robot._backend.loop  # type: ignore[attr-defined]
+        read = loop.machine.read
+        stopped: list[bool] = []
+        known: list[MachineState] = []
+
+        def frozen() -> MachineState:
+            state = read()
+            change = loop.follower.change
+            if change is not None and change.progress > 0.3 and len(known) < 15:
+                known.append(state)
+            stopped.append(loop.follower.mode is Mode.STOPPED)
+            return known[0] if 0 < len(known) < 15 else state
+
+        loop.machine.read = frozen
+        robot.change_working_mode("-+")
+        assert robot.working_mode == "-+"
+    assert any(stopped)
