@@ -27,7 +27,13 @@ from pkm_description.formats.bodies_and_joints import (
 )
 from pkm_description.formats.spanning_tree import SAME
 from pkm_description.mechanism import Array, Inertial, Limits, Mechanism, Mimic, frozen, symmetric_of
-from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy, rpy_from_rotation, transform
+from pkm_description.rotations import (
+    rotation_about,
+    rotation_from_quaternion,
+    rotation_from_rpy,
+    rpy_from_rotation,
+    transform,
+)
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.elements import LARGEST, SIX, inertia_problem, numbers_of
 from pkm_description.urdf.visuals import GREY, Visual
@@ -343,6 +349,10 @@ def to_sdf(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple
     geared = [joint for joint in assembly.joints if joint.mimic]
     root = ET.Element("sdf", {"version": "1.11" if geared else "1.9", f"xmlns:{NAMESPACE}": "urn:pkm"})
     model = append(root, "model", name=mechanism.name)
+    upright = _upright(assembly.gravity) if mechanism.base_link != WORLD else np.eye(4)
+    if (upright != np.eye(4)).any():
+        _pose(model, upright)
+        assembly.notes.append("the model is turned in the world, whose gravity pulls down")
     for body in assembly.bodies.values():
         if body.name != WORLD:
             _link(model, body)
@@ -371,6 +381,18 @@ def to_sdf(mechanism: Mechanism | TreeModel, split: Sequence[str] = ()) -> tuple
     if moved:
         notes.append(f"positions of these joints count from home: {', '.join(moved)}; {REMARKED}: what they are there")
     return ET.tostring(root, encoding="unicode") + "\n", notes
+
+
+def _upright(gravity: Array) -> Array:
+    """The frame (4, 4) in the world of a model that has this gravity in its own axes."""
+    down, frame = np.array([0.0, 0.0, -1.0]), np.eye(4)
+    axis, along = np.cross(gravity, down), float(gravity @ down)
+    across = float(np.linalg.norm(axis))
+    if across > SAME * abs(along):
+        frame[:3, :3] = rotation_about(axis / across, float(np.arctan2(across, along)))
+    elif along < 0.0:
+        frame[:3, :3] = np.diag([1.0, -1.0, -1.0])
+    return frame
 
 
 def _pose(parent: ET.Element, frame: Array, tag: str = "pose") -> None:

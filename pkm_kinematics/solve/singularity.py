@@ -38,7 +38,7 @@ class Singularity(Describable):
     type1: Array  # m/s per rad/s (or per m/s): zero at type 1
     type2: Array  # rad/s (or m/s) per m/s: zero at type 2
     force_amplification: Array  # N m (or N) per N: infinite at type 2
-    determinant_sign: Array  # of K where it is square: changes at type 2 only, so it tells assembly modes apart
+    determinant_sign: Array  # of K where it is square: changes at type 2; between working modes, at type 1 too
     constraint_hold: Array  # 1: zero at a constraint singularity, infinite where limbs block nothing
     limb_regularity: Array  # 1: zero where a limb is singular in itself
     condition: Array  # 1: of K in uniform units, zero at types 1 and 2, up to 1

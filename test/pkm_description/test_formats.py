@@ -13,7 +13,7 @@ from pkm_bringup.command_line import export_robot
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.formats.bodies_and_joints import SMALL
 from pkm_description.formats.convert import WRITERS, main
-from pkm_description.formats.read import plus_text
+from pkm_description.formats.read import assembly_of, plus_text
 from pkm_dynamics import Dynamics
 from test.oracles.sprung_robots import sprung
 
@@ -143,6 +143,17 @@ def test_gravity_is_said_in_the_frame_of_the_base():
     turned = re.sub("(<model [^>]*>)", r"\1<pose>0 0 1 1.5707963267948966 0 0</pose>", FOUR_BAR, count=1)
     assert turned != FOUR_BAR
     np.testing.assert_allclose(load_mechanism(turned, NAMED).gravity, (0.0, -9.81, 0.0), atol=1e-9)
+
+
+@pytest.mark.parametrize("gravity", ["2.9 1.9 9.2", "0 0 9.81", "0 -9.81 0", "0 0 -9.81", "0 0 0"])
+def test_a_robot_that_hangs_is_turned_in_the_world_of_sdf(gravity):
+    """Without our remark, as others read it, the world's pull has the direction that the robot's has."""
+    robot = load_mechanism(re.sub('gravity="[^"]*"', f'gravity="{gravity}"', load_mechanism("delta").urdf))
+    own = np.array(gravity.split(), dtype=float)
+    np.testing.assert_allclose(robot.gravity, own, atol=1e-12)
+    text = re.sub("<pkm:remark>.*?</pkm:remark>", "", WRITERS["sdf"](robot)[0], flags=re.DOTALL)
+    read = assembly_of(text).gravity
+    np.testing.assert_allclose(read, 9.81 * own / np.linalg.norm(own) if own.any() else (0, 0, -9.81), atol=1e-12)
 
 
 def test_a_plugin_that_drives_a_joint_is_read():
