@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from bench.states import chain_pose
-from pkm_kinematics import Status
+from pkm_description import load_mechanism
+from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.status import closes
 
@@ -264,5 +266,22 @@ def test_platforms_are_read_with_the_pitch_in_its_range(name, of_gallery):
     found = kinematics.inverse(np.hstack([np.tile(kinematics.home[:3], (200, 1)), turns.as_quat()]))
     solved = closes(found.status)
     assert solved[:50].mean() > 0.5
+    columns = [kinematics.joint_names.index(f"platform_{angle}") for angle in ("yaw", "pitch", "roll")]
+    np.testing.assert_allclose(found.joints[solved][:, columns], wanted[solved], atol=1e-9)
+
+
+def test_platforms_are_read_with_all_angles_in_their_ranges():
+    """A pitch of any size, and a roll of less than a right angle, which therefore chooses."""
+    text = load_mechanism("agile_eye").urdf
+    for angle, end in (("pitch", 3.1), ("roll", 0.5)):
+        branch = rf'(<joint name="platform_{angle}".*?)lower="[^"]*" upper="[^"]*"'
+        text, changed = re.subn(branch, rf'\g<1>lower="-{end}" upper="{end}"', text, count=1, flags=re.DOTALL)
+        assert changed
+    kinematics, rng = Kinematics(load_mechanism(text)), np.random.default_rng(5)
+    wanted = rng.uniform(-1.0, 1.0, (200, 3)) * [3.1, 0.2, 0.45]
+    turns = Rotation.from_quat(kinematics.home[3:]) * Rotation.from_euler("ZYX", wanted)
+    found = kinematics.inverse(np.hstack([np.tile(kinematics.home[:3], (200, 1)), turns.as_quat()]))
+    solved = closes(found.status)
+    assert solved.mean() > 0.5
     columns = [kinematics.joint_names.index(f"platform_{angle}") for angle in ("yaw", "pitch", "roll")]
     np.testing.assert_allclose(found.joints[solved][:, columns], wanted[solved], atol=1e-9)

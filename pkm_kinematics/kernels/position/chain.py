@@ -48,7 +48,8 @@ def read_turns(chain, first, state, tail, R):
     u = rotate_back(F, rotate_back(carrier, column_of_product(R, tail, 2)))
     T = chain[first + 1].rotation
     if count == 3:
-        q1, q2 = first_two_of_three(chain, first, state, u, T)
+        w = rotate_back(F, rotate_back(carrier, column_of_product(R, tail, 0)))
+        q1, q2 = first_two_of_three(chain, first, state, u, w, T)
         set_angle(state, first, q1)
         place_body(chain, state, first)
         set_angle(state, first + 1, q2)
@@ -65,9 +66,10 @@ def read_turns(chain, first, state, tail, R):
 
 
 @compiled
-def first_two_of_three(chain, first, state, u, T):
-    """Of two ways to aim the axis of the third joint at u, the one whose middle angle is in its range, or nearer."""
-    F, middle, seed = chain[first + 2].rotation, chain[first + 1], state[first].q
+def first_two_of_three(chain, first, state, u, w, T):
+    """Of two ways to aim the third joint's z at u and x at w, the one whose angles are in their ranges, or nearer."""
+    last, seed = chain[first + 2], state[first].q
+    F = last.rotation
     d = (F[0, 2], F[1, 2], F[2, 2])
     A = T[0, 2] * u[0] + T[1, 2] * u[1]
     B = T[0, 2] * u[1] - T[1, 2] * u[0]
@@ -79,10 +81,11 @@ def first_two_of_three(chain, first, state, u, T):
     a, b = near(atan2(s1, c1), seed), near(atan2(s2, c2), seed)
     after_a = middle_angle(u, T, d, c1, s1, state[first + 1].q)
     after_b = middle_angle(u, T, d, c2, s2, state[first + 1].q)
-    far_a, far_b = abs(a - seed), abs(b - seed)
-    if middle.lower > -inf:
-        far_a += OUTSIDE * max(middle.lower - after_a, after_a - middle.upper, 0.0)
-        far_b += OUTSIDE * max(middle.lower - after_b, after_b - middle.upper, 0.0)
+    far_a = abs(a - seed) + OUTSIDE * (outside(chain[first], a) + outside(chain[first + 1], after_a))
+    far_b = abs(b - seed) + OUTSIDE * (outside(chain[first], b) + outside(chain[first + 1], after_b))
+    if last.lower > -inf:
+        far_a += OUTSIDE * outside(last, last_angle(w, T, F, c1, s1, after_a, state[first + 2].q))
+        far_b += OUTSIDE * outside(last, last_angle(w, T, F, c2, s2, after_b, state[first + 2].q))
     return select_gt(far_a, far_b, b, a), select_gt(far_a, far_b, after_b, after_a)
 
 
@@ -91,6 +94,21 @@ def middle_angle(u, T, d, c, s, seed):
     """Angle of the middle joint once the first has turned by (c, s)."""
     t = rotate_back(T, (c * u[0] + s * u[1], c * u[1] - s * u[0], u[2]))
     return near(atan2(d[0] * t[1] - d[1] * t[0], d[0] * t[0] + d[1] * t[1]), seed)
+
+
+@compiled
+def last_angle(w, T, F, c, s, middle, seed):
+    """Angle of the last joint once the first has turned by (c, s), and the middle one."""
+    t = rotate_back(T, (c * w[0] + s * w[1], c * w[1] - s * w[0], w[2]))
+    c, s = cos(middle), sin(middle)
+    x = rotate_back(F, (c * t[0] + s * t[1], c * t[1] - s * t[0], t[2]))
+    return near(atan2(x[1], x[0]), seed)
+
+
+@compiled
+def outside(joint, q):
+    """How far an angle is outside of a joint's range."""
+    return max(joint.lower - q, q - joint.upper, 0.0) if joint.lower > -inf else 0.0
 
 
 @compiled
