@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_runtime.kernels.binding import ByAddress
-from pkm_runtime.kernels.compiled import nan_max, select_gt
+from pkm_runtime.kernels.compiled import is_zero, nan_max, select_gt
 
 Array = NDArray[Any]
 SIGNS: dict[str, Callable[[float, float], float]] = {
@@ -251,6 +251,7 @@ def trace(kernel: Any, instead: Sequence[tuple[Any, Callable[..., Any]]] = ()) -
     done: dict[int, Callable[..., Any]] = {
         id(nan_max): partial(extreme, "worse"),
         id(select_gt): select_larger,
+        id(is_zero): lambda _: False,
     }
     done.update((id(one), other) for one, other in instead)
     return _recorded(kernel, done)

@@ -42,6 +42,12 @@ def select_gt(a, b, if_larger, otherwise):
 
 
 @compiled
+def is_zero(x):
+    """Whether a number is 0, as a short cut past what gives the same; recordings, which take none, are told False."""
+    return x == 0.0
+
+
+@compiled
 def nan_max(a, b):
     """The larger of two errors; NaN propagates."""
     return a if a != a or b <= a else b

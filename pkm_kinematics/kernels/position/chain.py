@@ -16,7 +16,7 @@ from pkm_kinematics.kernels.rates.motion import bias_acceleration
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, matmul, put, rotate, rotate_back, sub
-from pkm_runtime.kernels.compiled import compiled, select_gt
+from pkm_runtime.kernels.compiled import compiled, is_zero, select_gt
 
 TAU = 6.283185307179586
 OUTSIDE = 1e3  # rad nearer to the seed that weigh as much as a rad outside of a range
@@ -47,45 +47,85 @@ def read_turns(chain, first, state, tail, R):
     F = chain[first].rotation
     u = rotate_back(F, rotate_back(carrier, column_of_product(R, tail, 2)))
     T = chain[first + 1].rotation
-    if count == 3:
-        w = rotate_back(F, rotate_back(carrier, column_of_product(R, tail, 0)))
-        q1, q2 = first_two_of_three(chain, first, state, u, w, T)
-        set_angle(state, first, q1)
-        place_body(chain, state, first)
-        set_angle(state, first + 1, q2)
-    else:
+    if count == 2:
         d = (T[0, 2], T[1, 2], T[2, 2])
         q1 = near(atan2(d[0] * u[1] - d[1] * u[0], d[0] * u[0] + d[1] * u[1]), state[first].q)
         set_angle(state, first, q1)
         place_body(chain, state, first)
-    if count == 3:
-        place_body(chain, state, first + 1)
+        turn_last(chain, last, state, tail, R)
+        return
+    before = state[first].q, state[first + 1].q, state[last].q
+    q1, q2 = nearest_two_of_three(chain, first, before, u, T)
+    turn_three(chain, first, state, tail, R, q1, q2)
+    off = outside(chain[first], q1) + outside(chain[first + 1], q2) + outside(chain[last], state[last].q)
+    if is_zero(off):
+        return
+    w = rotate_back(F, rotate_back(carrier, column_of_product(R, tail, 0)))
+    q1, q2 = first_two_of_three(chain, first, before, u, w, T)
+    set_angle(state, last, before[2])
+    turn_three(chain, first, state, tail, R, q1, q2)
+
+
+@compiled
+def turn_three(chain, first, state, tail, R, q1, q2):
+    """Turn the first two of three joints to angles, and the last one to where the platform is."""
+    set_angle(state, first, q1)
+    place_body(chain, state, first)
+    set_angle(state, first + 1, q2)
+    place_body(chain, state, first + 1)
+    turn_last(chain, first + 2, state, tail, R)
+
+
+@compiled
+def turn_last(chain, last, state, tail, R):
+    """Turn the last joint to where the platform is."""
     x = rotate_back(state[last - 1].R, column_of_product(R, tail, 0))
     x = rotate_back(chain[last].rotation, x)
     set_angle(state, last, near(atan2(x[1], x[0]), state[last].q))
 
 
 @compiled
-def first_two_of_three(chain, first, state, u, w, T):
-    """Of two ways to aim the third joint's z at u and x at w, the one whose angles are in their ranges, or nearer."""
-    last, seed = chain[first + 2], state[first].q
-    F = last.rotation
-    d = (F[0, 2], F[1, 2], F[2, 2])
+def two_ways(u, T, d):
+    """Two ways to aim the third joint's z at u: first a number, 0 where any does, then cosine and sine of each."""
     A = T[0, 2] * u[0] + T[1, 2] * u[1]
     B = T[0, 2] * u[1] - T[1, 2] * u[0]
-    if A * A + B * B <= 1e-20:
-        return seed, middle_angle(u, T, d, cos(seed), sin(seed), state[first + 1].q)
     C = d[2] - T[2, 2] * u[2]
     c1, s1, _ = turn_to(A, B, C, 1.0)
     c2, s2, _ = turn_to(A, B, C, -1.0)
+    return A * A + B * B, c1, s1, c2, s2
+
+
+@compiled
+def nearest_two_of_three(chain, first, before, u, T):
+    """Of two ways to aim the third joint's z at u, the one with the first angle nearer to that before."""
+    F, seed = chain[first + 2].rotation, before[0]
+    d = (F[0, 2], F[1, 2], F[2, 2])
+    across, c1, s1, c2, s2 = two_ways(u, T, d)
+    if across <= 1e-20:
+        return seed, middle_angle(u, T, d, cos(seed), sin(seed), before[1])
     a, b = near(atan2(s1, c1), seed), near(atan2(s2, c2), seed)
-    after_a = middle_angle(u, T, d, c1, s1, state[first + 1].q)
-    after_b = middle_angle(u, T, d, c2, s2, state[first + 1].q)
+    farther = abs(a - seed) - abs(b - seed)
+    c, s = select_gt(farther, 0.0, c2, c1), select_gt(farther, 0.0, s2, s1)
+    return select_gt(farther, 0.0, b, a), middle_angle(u, T, d, c, s, before[1])
+
+
+@compiled
+def first_two_of_three(chain, first, before, u, w, T):
+    """Of two ways to aim the third joint's z at u and x at w, the one whose angles are in their ranges, or nearer."""
+    last, seed = chain[first + 2], before[0]
+    F = last.rotation
+    d = (F[0, 2], F[1, 2], F[2, 2])
+    across, c1, s1, c2, s2 = two_ways(u, T, d)
+    if across <= 1e-20:
+        return seed, middle_angle(u, T, d, cos(seed), sin(seed), before[1])
+    a, b = near(atan2(s1, c1), seed), near(atan2(s2, c2), seed)
+    after_a = middle_angle(u, T, d, c1, s1, before[1])
+    after_b = middle_angle(u, T, d, c2, s2, before[1])
     far_a = abs(a - seed) + OUTSIDE * (outside(chain[first], a) + outside(chain[first + 1], after_a))
     far_b = abs(b - seed) + OUTSIDE * (outside(chain[first], b) + outside(chain[first + 1], after_b))
     if last.lower > -inf:
-        far_a += OUTSIDE * outside(last, last_angle(w, T, F, c1, s1, after_a, state[first + 2].q))
-        far_b += OUTSIDE * outside(last, last_angle(w, T, F, c2, s2, after_b, state[first + 2].q))
+        far_a += OUTSIDE * outside(last, last_angle(w, T, F, c1, s1, after_a, before[2]))
+        far_b += OUTSIDE * outside(last, last_angle(w, T, F, c2, s2, after_b, before[2]))
     return select_gt(far_a, far_b, b, a), select_gt(far_a, far_b, after_b, after_a)
 
 
