@@ -23,7 +23,8 @@ with whole(sys.argv[1]) as part, part.open("w") as file:
     file.write("half")
     file.flush()
     print("half", flush=True)
-    time.sleep(60)
+    for _ in range(600):  # one long sleep may begin just after the signal has come, and sleep on
+        time.sleep(0.1)
 """
 
 
