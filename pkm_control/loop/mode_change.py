@@ -181,10 +181,11 @@ class ModeChange:
         if self._anew:
             self._aside, self._anew = positions.copy(), False
         q, u, ud = self._advance(passed, lead)
-        strayed = np.abs(q - positions) / self._units
-        if strayed.max() > DEVIATION:
-            name = self._controller.limits.names[int(np.argmax(strayed))]
-            self.hold_here(f"{name} is {strayed.max():.3g} from its place on the way to the other working mode")
+        off, limits = np.abs(q - positions), self._controller.limits
+        if (off / self._units).max() > DEVIATION:
+            k = int(np.argmax(off / self._units))
+            far = f"{limits.names[k]} is {off[k]:.3g} {limits.length_units[k]}"
+            self.hold_here(f"{far} from its place on the way to the other working mode")
             q, u, ud = positions.copy(), 0.0 * u, 0.0 * ud
             self._aside, self._anew = q, False
         gains = self._controller
