@@ -43,7 +43,7 @@ from pkm_dynamics.export_c.headers import (
 )
 from pkm_dynamics.export_c.recorded_robot import STRAIGHT, RecordedFunction, RecordedRobot
 from pkm_kinematics.forward.along_path import CLEARLY
-from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, SHORT, SHORTEST, STEP
+from pkm_kinematics.kernels.path.carry_on import BEYOND, FAR, JUMP, SHORT, SHORTEST, STEP
 from pkm_kinematics.kernels.path.follow import CONTRACTION
 from pkm_kinematics.kernels.position.closures import CLOSED, DEPENDENT
 from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, ROUNDING
@@ -358,6 +358,7 @@ class CFiles:
             "SHORTEST": self.scalar.number(1e-4),
             "TENTH": self.scalar.number(0.1),
             "CLEARLY": self.scalar.number(CLEARLY),
+            "BEYOND": self.scalar.number(BEYOND),
         }
         text = text.replace("NEAREST_SIDE", "" if robot.iterated else C["NEAREST_SIDE"])
         for name, value in constants.items():

@@ -15,6 +15,7 @@ from pkm_dynamics.export_c.headers import Scalar
 from pkm_dynamics.export_c.recorded_function import RobotFacts
 from pkm_kinematics.forward.along_path import CLEARLY
 from pkm_kinematics.kernels.position.solve_poses import FARTHEST
+from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.model.tables import Tables
 from pkm_runtime.codegen.machine_code import FOLD, arc_coefficients
 
@@ -207,6 +208,10 @@ def forward_tables(robot: RobotFacts, scalar: Scalar, places: LimbPlaces) -> Ite
         turning = np.zeros(len(engine.joint_names))
         turning[bodies["column"]] = bodies["prismatic"] == 0
         yield table("static const int", "turns_in_limb", turning)
+        iterated = np.zeros(len(engine.joint_names))
+        for block in engine.tables.blocks[engine.tables.blocks["solver"] == NEWTON]:
+            iterated[engine.tables.bodies["column"][block["start"] : block["start"] + block["count"]]] = 1
+        yield table("static const int", "is_iterated", iterated)
         return
     yield (
         "/* A limb with several branches tries all of them: the place of each in the number of the attempt. */\n"

@@ -266,7 +266,7 @@ static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL s
     for (int i = 0; i < LIMBS; i++)
         best[i] = HUGE_VAL;
     for (int mode = 0; mode < modes; mode++) {
-        REAL tried[SIDES], left[M], solved[PLACES], gap[2] = {ZERO}, far[LIMBS] = {ZERO};
+        REAL tried[SIDES], left[M], solved[PLACES], gap[2] = {ZERO}, far[LIMBS] = {ZERO}, out[LIMBS] = {ZERO};
         int found = sides_of(mode, tried);
         if (found == PKM_OK)
             found = reach(pose, mode, tried, solved, gap);
@@ -276,6 +276,11 @@ static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL s
             continue;
         for (int a = 0; a < M; a++)
             far[limb_of_actuator[a]] += FABS(left[a]);
+        for (int k = 0; k < JOINTS; k++)
+            if (is_iterated[k])
+                out[limb_of_joint[k]] += larger(larger(joint_lower[k] - solved[k], solved[k] - joint_upper[k]), ZERO);
+        for (int i = 0; i < LIMBS; i++)
+            far[i] += smaller(out[i], BEYOND);
         for (int i = 0; i < LIMBS; i++)
             far[i] = far[i] < (best[i] < HUGE_VAL ? CLEARLY : ONE) * best[i] ? far[i] : -ONE;
         for (int i = 0; i < LIMBS; i++)

@@ -223,11 +223,11 @@ class Forward:
 
     @cached_property
     def _searched(self) -> LimbGroups:
-        return one_after_the_other(self._modes.searched, self.engine.actuated_turning)
+        return one_after_the_other(self._modes.searched, self.engine)
 
     @cached_property
     def _hidden(self) -> LimbGroups:
-        return one_after_the_other(self._modes.hidden, self.engine.actuated_turning)
+        return one_after_the_other(self._modes.hidden, self.engine)
 
     def nearest(self, pose: Array, seed: Array) -> PoseRows:
         """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move."""
@@ -313,11 +313,11 @@ def _nothing(n: int, width: int) -> PoseRows:
     return PoseRows(nans(n, 7), nans(n, width), status, nans(n), np.zeros(n, dtype=np.int64))
 
 
-def one_after_the_other(limbs: Sequence[LimbColumns], turning: NDArray[np.bool_]) -> LimbGroups:
-    """Limbs in a row, for kernels; `turning` (n_actuated,) tells which actuators turn."""
+def one_after_the_other(limbs: Sequence[LimbColumns], e: Engine) -> LimbGroups:
+    """Limbs in a row, for kernels."""
     columns, actuators, driven = (np.concatenate([limb[k] for limb in limbs]) for k in range(3))
     last, last_driven = (np.cumsum([len(limb[k]) for limb in limbs]) for k in range(2))
-    return LimbGroups(columns, actuators, driven, last, last_driven, turning)
+    return LimbGroups(columns, actuators, driven, last, last_driven, e.actuated_turning, *e.ranges.limits)
 
 
 def usable_poses(poses: Array) -> NDArray[np.bool_]:

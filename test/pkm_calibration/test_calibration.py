@@ -39,6 +39,7 @@ from pkm_description.rotations import (
 from pkm_kinematics import Kinematics
 from pkm_kinematics.geometric_parameters import GeometricParameters
 from pkm_kinematics.graph_model import GraphModel
+from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import Status
 from pkm_runtime.errors import PkmError
 from test.pkm_calibration.simulated import NOISE, as_csv, measured
@@ -480,6 +481,20 @@ def test_what_a_calibration_writes_is_loaded(name: str, tmp_path: Path) -> None:
     off = np.abs(there.pose[:, :3] - measurements.position)[there.ok].max(axis=1)
     # the median: beside singularities, as at home of an H4, some rows are of the other branch than what home leads to
     assert np.median(off) < 6.0 * NOISE
+
+
+def test_forward_kinematics_near_a_pose_is_of_a_mode_within_the_joints_ranges(tmp_path: Path) -> None:
+    """Limbs of a calibrated Tri-Scott that reach through their turrets would have nearly the same drives."""
+    mechanism, _, measurements = measured("tri_scott", 80, 1)
+    (tmp_path / "corrections.yaml").write_text(calibrate(mechanism, measurements).corrections())
+    kinematics = Kinematics(load_mechanism("tri_scott", {"corrections": str(tmp_path / "corrections.yaml")}))
+    random, size = np.random.default_rng(0), np.repeat([kinematics.characteristic_length, 1.0], 3)
+    for _ in range(60):
+        pose = displace(np.array(kinematics.home), 0.08 * random.uniform(-1.0, 1.0, 6) * size)
+        there = kinematics.inverse(pose)
+        assert there.ok
+        near = displace(pose, 0.004 * random.uniform(-1.0, 1.0, 6) * size)
+        np.testing.assert_allclose(kinematics.forward(there.actuated, near=near).pose, pose, atol=1e-9)
 
 
 def test_corrected_kinematics_is_as_fast() -> None:

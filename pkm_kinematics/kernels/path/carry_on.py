@@ -41,6 +41,7 @@ SHORT = 0.1  # of a step: one as short as this needs no steps before it
 FAR = 1000.0  # of the robot's size: no limb is tracked farther from home, which would take endless steps
 JUMP = 0.6  # rad: a limb joint that turns farther in one step may have changed its solution
 NEAR = 0.5  # rad, and of the robot's size: poses farther from home are not tried without steps
+BEYOND = 0.05  # rad or m: by so much a mode within the joints' ranges may be farther from drives than one outside
 LEFT = -1  # status of what is not solved without steps
 LAST, PATH = 5, 6  # vectors of `Data.system` in use by lean calls: the last pose, the displacement from there
 
@@ -75,6 +76,8 @@ class LimbGroups(NamedTuple):
     last: Any  # (n_limbs,) end of each limb in `columns`
     last_driven: Any  # and in `actuators`
     turning: Any  # (n_actuated,) which actuators turn
+    lower: Any  # (n_joints,) ends of the joints' ranges
+    upper: Any
 
 
 @allocating
@@ -324,7 +327,8 @@ def choose_nearest(reached, arrived, limbs, clearly, blocked, q, seeds):
     """For each limb write to seeds (n, n_joints) the solution with its actuated joints nearest to q (n, n_actuated).
 
     `reached` (1 or n, s, n_joints) are those from s starts; those not in `arrived` (1 or n, s) count as `blocked`
-    farther. A start replaces an earlier one where it is nearer by the factor `clearly`.
+    farther, and those with joints out of their ranges by as much, but at most BEYOND. A start replaces an earlier one
+    where it is nearer by the factor `clearly`.
     """
     columns, last, last_driven = limbs.columns, limbs.last, limbs.last_driven
     for k in range(q.shape[0]):
@@ -342,6 +346,11 @@ def choose_nearest(reached, arrived, limbs, clearly, blocked, q, seeds):
                     if limbs.turning[a]:
                         off = atan2(sin(off), cos(off))
                     far += abs(off)
+                beyond = 0.0
+                for j in range(first, last[limb]):
+                    at = reached[row, s, columns[j]]
+                    beyond += max(limbs.lower[columns[j]] - at, at - limbs.upper[columns[j]], 0.0)
+                far += min(beyond, BEYOND)
                 if far < clearly * best:
                     best = far
                     chosen = s
