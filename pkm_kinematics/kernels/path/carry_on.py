@@ -327,8 +327,7 @@ def choose_nearest(reached, arrived, limbs, clearly, blocked, q, seeds):
     """For each limb write to seeds (n, n_joints) the solution with its actuated joints nearest to q (n, n_actuated).
 
     `reached` (1 or n, s, n_joints) are those from s starts; those not in `arrived` (1 or n, s) count as `blocked`
-    farther, and those with joints out of their ranges by as much, but at most BEYOND. A start replaces an earlier one
-    where it is nearer by the factor `clearly`.
+    farther, those out of joints' ranges up to BEYOND. One replaces an earlier one if nearer by the factor `clearly`.
     """
     columns, last, last_driven = limbs.columns, limbs.last, limbs.last_driven
     for k in range(q.shape[0]):
