@@ -54,7 +54,7 @@ class ControlModel:
         kinematics = dynamics.kinematics
         n = len(kinematics.actuated_names)
         self._kinematics, self._dynamics = kinematics, dynamics
-        start = kinematics.inverse(kinematics.home, mode=mode).joints if joints is None else joints
+        start = kinematics.modes.start(mode) if joints is None else joints
         self._position_out = np.array(start[kinematics.engine.actuated_column], dtype=np.float64)
         self._effort_out = np.zeros(n)
         self._motion = np.zeros(25)  # pose, twist, acceleration and wrench, as the lean call takes them

@@ -182,8 +182,8 @@ class ModeChange:
             self._aside, self._anew = positions.copy(), False
         q, u, ud = self._advance(passed, lead)
         off, limits = np.abs(q - positions), self._controller.limits
-        if (off / self._units).max() > DEVIATION:
-            k = int(np.argmax(off / self._units))
+        k = int(np.argmax(off / self._units))
+        if off[k] > DEVIATION * self._units[k]:
             far = f"{limits.names[k]} is {off[k]:.3g} {limits.length_units[k]}"
             self.hold_here(f"{far} from its place on the way to the other working mode")
             q, u, ud = positions.copy(), 0.0 * u, 0.0 * ud

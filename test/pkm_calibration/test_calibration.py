@@ -28,6 +28,7 @@ from pkm_calibration.plan import Plan, plan_poses
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected, corrections_text
 from pkm_description.description_error import DescriptionError
+from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Mechanism
 from pkm_description.picture import facets
 from pkm_description.rotations import (
@@ -453,20 +454,16 @@ def test_the_corrected_robot_is_where_it_was_measured(tmp_path: Path) -> None:
     assert np.sqrt(np.mean((drawn.actuated - measurements.drives) ** 2)) > 20.0 * NOISE
 
 
-# of the gallery, but griffis_duffy, which is singular everywhere, and par2, which its gear alone holds
-LOADED = "agile_eye cable_8 capaman carpal_wrist delta delta_rr dietmaier dymo_3uru eclipse2 five_dof_3rr_rrr four_upu "
-LOADED += (
-    "gough_stewart gough_stewart_7 h4 hay_snyman hexa hexaglide irsbot2 linear_delta navaro orthoglide planar_3rpr "
-)
-LOADED += "planar_3rrr planar_mixed polman ppa_2t pru_3 quattro reactionless_four_bar spatial_4dof_5legs three_rpc "
-LOADED += "tri_scott tricept tripod_3prs tripteron two_tpr wrist_3ruu"
+BY_DAY = {"five_bar", "two_rpr", "planar_redundant", "wrist_3ups_s"}
+NOT_LOADED = {"griffis_duffy", "par2"}  # singular everywhere; held by its gear alone
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("five_bar", "two_rpr", "planar_redundant", "wrist_3ups_s"),
-        *(pytest.param(one, marks=pytest.mark.slow) for one in LOADED.split()),
+        pytest.param(name, marks=() if name in BY_DAY else pytest.mark.slow)
+        for name in robot_names()
+        if name not in NOT_LOADED
     ],
 )
 def test_what_a_calibration_writes_is_loaded(name: str, tmp_path: Path) -> None:

@@ -305,13 +305,15 @@ def test_a_platform_on_its_way_back_is_not_looked_for_on_the_path(monkeypatch: p
     assert run.clock.at_rest
 
 
+def loop_of(name: str, rate: float) -> ControlLoop:
+    mechanism, control = load_mechanism(name), ControllerSettings(rate=rate)
+    return ControlLoop(build_machine(mechanism, MachineSettings()), build_follower(mechanism, control), rate)
+
+
 @pytest.mark.parametrize("name", ["gough_stewart", "five_bar"])
 def test_the_loop_goes_on_by_the_plan_while_a_machine_tells_nothing_new(name: str) -> None:
     """The command of the last reading was repeated for ten periods, then gravity was held: both overran the goal."""
-    mechanism, rate = load_mechanism(name), 500.0
-    loop = ControlLoop(
-        build_machine(mechanism, MachineSettings()), build_follower(mechanism, ControllerSettings(rate=rate)), rate
-    )
+    loop = loop_of(name, 500.0)
     k, machine = loop.kinematics, loop.machine
     planner, home = MotionPlanner(loop.dynamics, loop.limits), np.array(k.home)
     goal = displace(home, np.array((0.6, 0.3, 0.0, 0.0, 0.0, 0.0)) * k.characteristic_length)
@@ -320,7 +322,7 @@ def test_the_loop_goes_on_by_the_plan_while_a_machine_tells_nothing_new(name: st
         trajectory = MotionPoints.of(planner.between(home, goal)).trajectory(k, loop.follower.hold, 0.005)
         motion = Motion(trajectory, loop.follower.time + 0.01, braking=loop.follower.check.braking(trajectory))
         loop.follower.follow(motion)
-        for _ in range(round((0.01 + share * trajectory.duration) * rate)):
+        for _ in range(round((0.01 + share * trajectory.duration) * loop.rate)):
             loop.period()
         known, read = machine.read(), machine.read
         machine.read = lambda known=known: known  # type: ignore[method-assign]
@@ -339,11 +341,7 @@ def test_the_loop_goes_on_by_the_plan_while_a_machine_tells_nothing_new(name: st
 
 def test_late_readings_do_not_shift_a_motion() -> None:
     """Every fourth period has one, up to 3 ms late: the clock of the motion is that of the readings."""
-    rate, random = 1000.0, np.random.default_rng(2)
-    mechanism = load_mechanism("delta")
-    loop = ControlLoop(
-        build_machine(mechanism, MachineSettings()), build_follower(mechanism, ControllerSettings(rate=rate)), rate
-    )
+    loop, random = loop_of("delta", 1000.0), np.random.default_rng(2)
     switch_on(loop)
     k, machine = loop.kinematics, loop.machine
     goal = displace(np.array(k.home), np.array((0.5, 0.2, 0.0, 0.0, 0.0, 0.0)) * k.characteristic_length)
