@@ -25,7 +25,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.plottable import Plottable, Table
 from pkm_analysis.requirements.grammar import SCALES, familiar, shown
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.distribution import Distribution
 from pkm_kinematics import Kinematics
 from pkm_kinematics.configuration import Motion
@@ -38,6 +38,7 @@ _PURE = {"": 1.0, "1": 1.0}
 _MOTOR = {"continuous": _TORQUE, "peak": _TORQUE, "speed": _SPEED, "inertia": _INERTIA}
 _GEAR = {"ratio": {**_PURE, "rad/m": 1.0}, "efficiency": SCALES["1"], "inertia": _INERTIA}
 _GEAR |= {"peak": _TORQUE, "speed": _SPEED}
+_ROUNDING = 1e-9  # of a limit: shared efforts of cables stand on the end of their range
 _HEAD = re.compile(r"\s*(?P<name>[^\[\]]*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?\s*")
 EFFORTS = {"rad": "N m", "m": "N"}  # units of efforts by those of positions
 
@@ -259,7 +260,7 @@ def predict(
         twists: (n, 6) [m/s, rad/s], as `accelerations` [m/s^2, rad/s^2].
         wrench: additional external wrench on the platform (n, 6), about its origin, base axes [N, N m].
 
-    AnalysisError: fewer than two samples, times that do not increase, or a sample out of reach.
+    AnalysisError: fewer than two samples, times that do not increase, or a sample out of reach or without efforts.
     """
     k = dynamics.kinematics
     at = np.asarray(times, dtype=float)
@@ -267,11 +268,13 @@ def predict(
     _require_reached(at, found)
     loads = dynamics.reactions(found.at, twists, accelerations, wrench, payload=payload, distribution=distribution)
     inverse = partial(dynamics.inverse, payload=payload, distribution=distribution)
-    effort = inverse(found.at, twists, accelerations, wrench).effort
+    efforts = inverse(found.at, twists, accelerations, wrench)
+    _require_all(at, efforts, "give it more time or less load, or lead it elsewhere")
+    effort = efforts.effort
     # the last sample may still move or decelerate; in a rest after it nothing does
     still, pressed = np.zeros(6), None if wrench is None else np.broadcast_to(wrench, (len(at), 6))[-1]
     holding = inverse(found.at.rows(np.array([len(at) - 1]), ()), still, still, pressed).effort
-    armature, most = _drives(k)
+    armature, speeds, (least, most) = _drives(k)
     (force, moment), base = _forces_and_moments(loads.wrench), np.array(_forces_and_moments(loads.base))
     return Prediction(
         robot=k.mechanism.name,
@@ -283,9 +286,9 @@ def predict(
         effort=effort,
         load=effort - armature * found.actuated_accelerations,
         holding=holding,
-        velocity_limits=most[0],
-        effort_limits=most[1],
-        exceeded=_exceeded(k, found, effort, most, at),
+        velocity_limits=speeds,
+        effort_limits=np.maximum(np.abs(least), np.abs(most)),
+        exceeded=_exceeded(k, found, effort, at),
         joint_names=loads.names,
         force=force,
         moment=moment,
@@ -295,18 +298,19 @@ def predict(
     )
 
 
-def _drives(k: Kinematics) -> tuple[Array, Array]:
+def _drives(k: Kinematics) -> tuple[Array, Array, tuple[Array, Array]]:
     joints = [k.mechanism.joint_named[name] for name in k.actuated_names]
     armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
-    return armature, np.array([(joint.limits.velocity, joint.limits.effort) for joint in joints]).T
+    return armature, np.array([joint.limits.velocity for joint in joints]), k.mechanism.effort_range
 
 
-def _exceeded(k: Kinematics, found: Motion, effort: Array, most: Array, times: Array) -> tuple[Exceeded, ...]:
+def _exceeded(k: Kinematics, found: Motion, effort: Array, times: Array) -> tuple[Exceeded, ...]:
     units, names = k.engine.names.units, k.actuated_names
+    _, most, efforts = _drives(k)
     return (
         *_beyond("position", units, k.joint_names, found.joints, k.engine.ranges.limits, times),
-        *_beyond("velocity", units, names, found.actuated_velocities, (-most[0], most[0]), times),
-        *_beyond("effort", units, names, effort, (-most[1], most[1]), times),
+        *_beyond("velocity", units, names, found.actuated_velocities, (-most, most), times),
+        *_beyond("effort", units, names, effort, efforts, times),
     )
 
 
@@ -316,10 +320,14 @@ def _require_reached(times: Array, found: Motion) -> None:
     if np.shape(found.status) != times.shape:
         problem = f"{np.size(found.status)} samples go with {len(times)} times"
         raise AnalysisError("motion", problem, "give as many of both")
-    reached = np.asarray(closes(found.status))
-    if not reached.all():
-        first = int(np.argmin(reached))
-        raise AnalysisError("motion", f"at {times[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
+    _require_all(times, found, "keep it inside the workspace")
+
+
+def _require_all(times: Array, found: Motion | Efforts, remedy: str) -> None:
+    answered = np.asarray(closes(found.status))
+    if not answered.all():
+        first = int(np.argmin(answered))
+        raise AnalysisError("motion", f"at {times[first]:.4g} s: {found.reason(first)}", remedy)
 
 
 def _forces_and_moments(wrenches: Array) -> tuple[Array, Array]:
@@ -335,10 +343,10 @@ def _beyond(
         lower, upper = limits[0][k], limits[1][k]
         over = np.maximum(values[:, k] - upper, lower - values[:, k])
         worst = int(np.argmax(over))
-        if over[worst] > 0.0:
-            value = float(values[worst, k])
+        value = float(values[worst, k])
+        limit = float(upper if value > upper else lower)
+        if over[worst] > _ROUNDING * abs(limit):
             unit = {"position": units[name], "velocity": f"{units[name]}/s", "effort": EFFORTS[units[name]]}[what]
-            limit = float(upper if value > upper else lower)
             found.append(Exceeded(name, what, value, limit, float(at[worst]), unit))
     return found
 

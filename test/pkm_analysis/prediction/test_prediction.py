@@ -106,6 +106,26 @@ def test_limits_that_are_exceeded_are_named(delta):
         predict(delta, [0.0, 1.0, 2.0], *[a[:2] for a in fast[1:]])
 
 
+def test_a_drive_of_a_range_of_its_own_is_judged_by_that(motion):
+    text = load_mechanism("delta").urdf
+    bounds = '<command_interface name="effort"><param name="min">-2</param><param name="max">150</param>'
+    weak = text.replace('<command_interface name="effort"/>', f"{bounds}</command_interface>")
+    found = predict(Dynamics(load_mechanism(weak)), *motion)
+    assert {(one.what, one.limit) for one in found.exceeded} == {("effort", -2.0)}
+    assert found.effort_limits == pytest.approx(150.0)
+
+
+def test_cables_that_would_have_to_push_are_no_answer():
+    cables = Dynamics(load_mechanism("cable_8"))
+    t = np.linspace(0.0, 0.1, 41)
+    pose = np.tile(cables.kinematics.home, (41, 1))
+    still, falls = np.zeros((41, 6)), np.zeros((41, 6))
+    assert predict(cables, t, pose, still, still).exceeded == ()  # some at the end of their range, not beyond
+    falls[20:, 2] = -200.0
+    with pytest.raises(AnalysisError, match=r"at 0\.05 s: .*effort"):
+        predict(cables, t, pose, still, falls)
+
+
 def test_motors_and_gears_with_the_reason_why_one_fails(delta, motion):
     found = predict(delta, *motion)
     ratio = 55.0
