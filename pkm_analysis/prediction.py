@@ -360,6 +360,7 @@ class Motor:
     peak: float  # N m
     speed: float  # rad/s, at most
     inertia: float  # kg m^2, of the rotor
+    slides: bool | None = None  # a linear motor; unknown: not compared with the joint
 
     def __post_init__(self) -> None:
         if not (0.0 < self.continuous <= self.peak and self.speed > 0.0 and self.inertia >= 0.0):
@@ -377,13 +378,14 @@ class Gear:
     inertia: float = 0.0  # kg m^2, felt by the motor
     peak: float = np.inf  # N m or N, at the joint
     speed: float = np.inf  # rad/s, of the motor
+    screw: bool | None = None  # its ratio is in rad/m; unknown: not compared with the joint
 
     def __post_init__(self) -> None:
         if not (self.ratio > 0.0 and 0.0 < self.efficiency <= 1.0 and self.inertia >= 0.0 and self.peak > 0.0):
             raise AnalysisError(f"gear '{self.name}'", "its numbers are not valid", "ratio > 0, 0 < efficiency <= 1")
 
 
-DIRECT = Gear("direct", 1.0)
+DIRECT = Gear("direct", 1.0, screw=False)
 
 
 @dataclass(frozen=True)
@@ -395,15 +397,18 @@ class Choice:
     gear: Gear
     uses: dict[str, float]  # by name of the limit; above 1 it is exceeded
     losses: float  # J in the gear, over the motion
+    unsuited: str = ""  # why the pair does not move such a joint at all
 
     @property
     def ok(self) -> bool:
         """Whether no limit is exceeded."""
-        return all(use <= 1.0 for use in self.uses.values())
+        return not self.unsuited and all(use <= 1.0 for use in self.uses.values())
 
     @property
     def reason(self) -> str:
         """Why it fails: the exceeded limits, the worst first; otherwise the limit it is nearest to."""
+        if self.unsuited:
+            return self.unsuited
         worst = sorted(self.uses.items(), key=lambda item: -item[1])
         if self.ok:
             return f"{worst[0][0]} is used to {100.0 * worst[0][1]:.0f} %"
@@ -412,7 +417,7 @@ class Choice:
     @property
     def most(self) -> float:
         """The largest share of a limit."""
-        return max(self.uses.values())
+        return math.inf if self.unsuited else max(self.uses.values())
 
     def __str__(self) -> str:
         return f"{self.joint}: {self.pair} {self.verdict}: {self.reason}"
@@ -501,7 +506,20 @@ def _choice(p: Prediction, k: int, joint: str, motor: Motor, gear: Gear, rest: f
         "peak torque of the gear": float(np.abs(p.load[:, k]).max() / gear.peak),
         "speed of the gear": float(speed / gear.speed),
     }
-    return Choice(joint, motor, gear, uses, float(p.integral(lost)))
+    return Choice(joint, motor, gear, uses, float(p.integral(lost)), _unsuited(p.units[k] == "m", motor, gear))
+
+
+def _unsuited(slides: bool, motor: Motor, gear: Gear) -> str:
+    if motor.slides is None or gear.screw is None:
+        return ""
+    if gear.screw:
+        return (
+            "" if slides and not motor.slides else "a ratio in rad/m is of a motor that turns and a drive that slides"
+        )
+    if motor.slides == slides:
+        return ""
+    remedy = "" if motor.slides else ": a gear needs its ratio in rad/m, 2 pi by the lead"
+    return f"the motor {'slides' if motor.slides else 'turns'}, the drive {'slides' if slides else 'turns'}{remedy}"
 
 
 def _motor_torque(p: Prediction, k: int, motor: Motor, gear: Gear) -> tuple[Array, Array]:
@@ -516,16 +534,27 @@ Entry = TypeVar("Entry", Motor, Gear)
 
 def read_motors(path: str | Path) -> list[Motor]:
     """Motors of a table with columns name, continuous, peak, speed, inertia; `AnalysisError` names line and column."""
-    return _read(Path(path), Motor, _MOTOR, tuple(_MOTOR))
+    return _read(Path(path), Motor, _MOTOR, tuple(_MOTOR), _slides)
 
 
 def read_gears(path: str | Path) -> list[Gear]:
     """Gears: name, ratio, optionally efficiency, inertia, peak, speed; `AnalysisError` names line and column."""
-    return _read(Path(path), Gear, _GEAR, ("ratio",))
+    return _read(Path(path), Gear, _GEAR, ("ratio",), lambda units: {"screw": units["ratio"] == "rad/m"})
+
+
+def _slides(units: dict[str, str]) -> dict[str, bool]:
+    linear = {units[name] in ("N", "m/s", "kg") for name in _MOTOR}
+    if len(linear) > 1:
+        raise AnalysisError("motors", "some units are of motors that turn, some of motors that slide", "write one kind")
+    return {"slides": linear.pop()}
 
 
 def _read(
-    path: Path, kind: Callable[..., Entry], columns: dict[str, dict[str, float]], needed: tuple[str, ...]
+    path: Path,
+    kind: Callable[..., Entry],
+    columns: dict[str, dict[str, float]],
+    needed: tuple[str, ...],
+    more: Callable[[dict[str, str]], dict[str, bool]],
 ) -> list[Entry]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -536,22 +565,22 @@ def _read(
         remedy = f"write a header, name, {', '.join(columns)}, and rows"
         raise AnalysisError(f"table {path}", "it has no entries", remedy)
     factors = [_column(path.name, cell, columns) for cell in rows[0][1]]
-    missing = [name for name in ("name", *needed) if name not in [one for one, _ in factors]]
+    missing = [name for name in ("name", *needed) if name not in [one for one, _, _ in factors]]
     if missing:
         raise AnalysisError(path.name, f"it has no column {missing[0]}", "add it")
-    found = []
+    found, kinds = [], more({name: unit for name, _, unit in factors})
     for line, row in rows[1:]:
         about = f"{path.name}, line {line}"
         if len(row) != len(factors):
             raise AnalysisError(about, f"it has {len(row)} cells, the header {len(factors)}", "give a cell per column")
-        entry: dict[str, object] = {}
-        for (name, factor), cell in zip(factors, row, strict=True):
+        entry: dict[str, object] = {**kinds}
+        for (name, factor, _), cell in zip(factors, row, strict=True):
             entry[name] = cell.strip() if name == "name" else _number(f"{about}, column {name}", cell) * factor
         found.append(kind(**entry))
     return found
 
 
-def _column(table: str, cell: str, columns: dict[str, dict[str, float]]) -> tuple[str, float]:
+def _column(table: str, cell: str, columns: dict[str, dict[str, float]]) -> tuple[str, float, str]:
     match = _HEAD.fullmatch(cell)
     name, unit = (match["name"], match["unit"] or "") if match else (cell, "")
     about, units = f"{table}, column {name}", {"name": _PURE, **columns}
@@ -560,7 +589,7 @@ def _column(table: str, cell: str, columns: dict[str, dict[str, float]]) -> tupl
     if unit not in units[name]:
         known = ", ".join(f"[{one}]" for one in units[name] if one)
         raise AnalysisError(about, f"it has the unit [{unit}]" if unit else "it has no unit", f"write {known}")
-    return name, units[name][unit]
+    return name, units[name][unit], unit
 
 
 def _number(about: str, cell: str) -> float:

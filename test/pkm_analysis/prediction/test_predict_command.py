@@ -30,8 +30,8 @@ def test_tables_are_read_in_their_units(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(MOTORS)
     (tmp_path / "g.csv").write_text(GEARS)
     motors = read_motors(tmp_path / "m.csv")
-    assert motors[0] == Motor("A", 1.0, 3.0, 100.0 * (np.pi / 30.0), 1e-4)
-    assert read_gears(tmp_path / "g.csv") == [Gear("1:40", 40.0, 0.9)]
+    assert motors[0] == Motor("A", 1.0, 3.0, 100.0 * (np.pi / 30.0), 1e-4, slides=False)
+    assert read_gears(tmp_path / "g.csv") == [Gear("1:40", 40.0, 0.9, screw=False)]
 
 
 def test_a_motion_is_judged_and_drives_are_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,6 +61,34 @@ def test_a_motion_is_judged_and_drives_are_chosen(tmp_path: Path, capsys: pytest
     assert {one["fits"] for one in numbers["choices"]} == {True, False}
     assert numbers["common_choices"] == ["B with 1:40"]
     assert (numbers["motion"], numbers["cycles_per_minute"]) == ("circle", pytest.approx(30.0))
+
+
+def test_a_motor_that_turns_needs_a_screw_where_the_drive_slides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.csv").write_text(f"{HEAD}A,1e3,1e6,1e6,1\n")
+    (tmp_path / "l.csv").write_text("name,continuous [N],peak [N],speed [m/s],inertia [kg]\nL,1e6,1e6,1e6,0\n")
+    (tmp_path / "g.csv").write_text(GEARS)
+    (tmp_path / "s.csv").write_text("name,ratio [rad/m]\nscrew,628\n")
+
+    def common(robot: str, motor: str, *gear: str) -> list[str]:
+        gears = [word for one in gear for word in ("--gears", str(tmp_path / one))]
+        assert main([robot, "predict", "auto", "--motors", str(tmp_path / motor), *gears, "--json"]) == 0
+        numbers = json.loads(capsys.readouterr().out)
+        said.update(one["reason"] for one in numbers["choices"])
+        return list(numbers["common_choices"])
+
+    said: set[str] = set()
+    assert common("linear_delta", "m.csv", "s.csv") == ["A with screw"]
+    assert common("linear_delta", "l.csv") == ["L with direct"]
+    said.clear()
+    assert common("linear_delta", "m.csv", "g.csv") == []
+    assert common("five_bar", "l.csv") == common("five_bar", "m.csv", "s.csv") == []
+    assert said == {
+        "the motor turns, the drive slides: a gear needs its ratio in rad/m, 2 pi by the lead",
+        "the motor slides, the drive turns",
+        "a ratio in rad/m is of a motor that turns and a drive that slides",
+    }
 
 
 @pytest.mark.slow
@@ -122,6 +150,7 @@ def test_a_payload_of_the_file_is_one_that_is_given(tmp_path: Path, capsys: pyte
         (["delta", "predict", "circle", "--motors", "M3"], "has no column inertia"),
         (["delta", "predict", "circle", "--motors", "M4"], "line 2, column speed: 'x' is no number"),
         (["delta", "predict", "circle", "--motors", "M5"], "it has no entries"),
+        (["delta", "predict", "circle", "--motors", "M6"], "some of motors that slide"),
         (["five_bar", "predict", "auto", "--continuous", "1", "2", "3"], "give 1 or 2"),
     ],
 )
@@ -135,5 +164,6 @@ def test_what_is_wrong_is_said(
     Path("M3").write_text("name,continuous [N m],peak [N m],speed [rpm]\nA,1,1,1\n")
     Path("M4").write_text(f"{head}\nA,1,1,x,1\n")
     Path("M5").write_text(f"{head}\n")
+    Path("M6").write_text(f"{head.replace('[rpm]', '[m/s]')}\nA,1,1,1,1\n")
     assert main(words) == 2
     assert said in capsys.readouterr().err
