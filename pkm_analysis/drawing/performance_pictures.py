@@ -185,7 +185,7 @@ def drives_picture(found: Drives) -> Figure:
     figure = sheet(8.8, 1.6 + 0.3 * len(pairs) * len(names))
     axes, width = figure.subplots(), 0.8 / len(names)
     for k, name in enumerate(names):
-        uses = np.array([100.0 * each[k].most for _, each in pairs])
+        uses = np.array([100.0 * min(each[k].most, 10.0) for _, each in pairs])  # some are infinite
         rows = np.arange(len(pairs)) + width * (k - 0.5 * (len(names) - 1))
         edges = [BEYOND if use > 100.0 else "none" for use in uses]
         axes.barh(rows, uses, 0.9 * width, color=COLOURS[k % len(COLOURS)], edgecolor=edges, lw=1.5, label=name)
