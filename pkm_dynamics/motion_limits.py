@@ -51,7 +51,7 @@ class ActuatorLimits:
     velocity: Array
     acceleration: Array
     effort: Array
-    effort_range: tuple[Array, Array] | None = None  # of one sign where an actuator pulls only, or pushes only
+    effort_range: tuple[Array, Array] | None = None  # where a side is weaker, or an actuator pulls or pushes only
 
     @property
     def least_effort(self) -> Array:
@@ -76,11 +76,11 @@ class ActuatorLimits:
 
     @property
     def described_bounds(self) -> str:
-        """The bounds of one-sided actuators in words."""
+        """The bounds of actuators that are not as strong on both sides, in words."""
         sides = zip(self.names, self.least_effort, self.most_effort, self.effort_units, strict=True)
-        one_sided = [side for side, alone in zip(sides, self.one_way, strict=True) if alone]
-        name, a, b, unit = one_sided[0]
-        others = f" and {len(one_sided) - 1} more" if len(one_sided) > 1 else ""
+        uneven = [side for side in sides if side[1] != -side[2]]
+        name, a, b, unit = uneven[0]
+        others = f" and {len(uneven) - 1} more" if len(uneven) > 1 else ""
         return f"{name}{others}: {a:g} to {b:g} {unit}"
 
     def bounds(self, reserve: float = 0.0) -> tuple[Array, Array]:
@@ -114,9 +114,9 @@ class ActuatorLimits:
     def of(mechanism: Mechanism, acceleration: float = np.inf) -> ActuatorLimits:
         """Limits of the actuated joints in the description; URDF has no acceleration, given here [rad/s^2 or m/s^2]."""
         limits = [mechanism.joint_named[name].limits for name in mechanism.actuated_joints]
-        effort = np.array([limit.effort for limit in limits])
         least, most = mechanism.effort_range
-        bounded = bool((least > -effort).any() or (most < effort).any())
+        effort = np.maximum(-least, most)  # the stronger side
+        bounded = bool((least != -most).any())
         types = [mechanism.joint_named[name].type for name in mechanism.actuated_joints]
         return ActuatorLimits(
             names=tuple(mechanism.actuated_joints),

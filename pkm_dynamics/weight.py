@@ -22,16 +22,17 @@ def holding_efforts(
 ) -> Array:
     """Efforts (n_actuated,) [N m or N] that carry the weight, cables only pulling; NaN where none in bounds do."""
     still = np.zeros(6)
-    answer = dynamics.inverse(pose, still, still, payload=payload, distribution=pulling(limits))
+    shared = pulling(limits) if limits.one_sided else None
+    answer = dynamics.inverse(pose, still, still, payload=payload, distribution=shared)
     return np.asarray(answer.effort, dtype=np.float64)
 
 
 def pulling(limits: ActuatorLimits, reserve: float = 0.0) -> Distribution | None:
     """How planned or checked efforts are distributed: within the bounds, less a fraction `reserve` for control.
 
-    None where actuators push and pull, whose largest efforts are checked apart.
+    None where actuators push as strongly as they pull: their largest efforts are checked apart.
     """
-    return Distribution(bounds=limits.bounds(reserve)) if limits.one_sided else None
+    return None if limits.effort_range is None else Distribution(bounds=limits.bounds(reserve))
 
 
 def payload_wrench(payload: Inertial, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array:

@@ -112,6 +112,8 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
     if efforts is None or not np.abs(efforts).max() > 1e-9:
         return
     efforts[np.abs(efforts) < 1e-6 * np.abs(efforts).max()] = 0.0  # rounding
+    own = np.where(efforts < 0.0, -mechanism.effort_range[0], mechanism.effort_range[1])  # of the side that is asked
+    limits = np.where(own > 0.0, own, limits)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(np.isfinite(limits), np.abs(efforts) / limits, 0.0)
     rows = {}

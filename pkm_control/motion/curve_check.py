@@ -411,7 +411,7 @@ class CurveCheck:
         return self.kinematics.joint_names[int(np.argmax(np.abs(ways[i - 1])))]
 
     def _effortless(self, status: int) -> str:
-        if status == Status.EFFORT_LIMIT and self.limits.one_sided:
+        if status == Status.EFFORT_LIMIT and self.limits.effort_range is not None:
             return f"no efforts do it within the bounds of the actuators ({self.limits.described_bounds})"
         return f"no efforts do it: {Status(status).meaning}"
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,11 +19,12 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operator_interface import EFFORT_LAWS
 from pkm_control.robot_loop import make_controller
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.mechanism import Inertial
-from pkm_dynamics import Distribution
+from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import holding_efforts
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
@@ -197,3 +199,29 @@ def test_redundant_drives_take_what_one_of_them_cannot(of_gallery, name):
     assert missed < 0.999 * missed_by_clip
     if not controller.saturated.any():
         assert missed < 1e-9 * np.linalg.norm(wanted)
+
+
+def test_drives_that_are_weaker_on_one_side_are_planned_so(of_gallery):
+    """As cylinders are, which push with the whole piston and pull with the ring around the rod."""
+    strong = of_gallery["five_bar"].dynamics
+    bounds = '<command_interface name="effort"><param name="min">-3</param><param name="max">12</param>'
+    text = strong.mechanism.urdf.replace('<command_interface name="effort"/>', f"{bounds}</command_interface>")
+    dynamics = Dynamics(load_mechanism(text))
+    limits = ActuatorLimits.of(dynamics.mechanism)
+    assert not limits.one_sided
+    np.testing.assert_array_equal(limits.effort, [12.0, 12.0])
+    start = np.asarray(dynamics.kinematics.home)
+    end = start + np.array([0.1, -0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+    def efforts(way: Trajectory) -> np.ndarray:
+        s = way.sample(np.linspace(0.0, way.duration, 500))
+        return dynamics.inverse(s.pose, s.twist, s.acceleration).effort
+
+    planned = efforts(MotionPlanner(dynamics, limits).between(start, end))
+    assert -2.41 < planned.min() < -2.2  # a fifth of the stronger side is kept for control; of the weaker one as much
+    hasty = MotionPlanner(strong, ActuatorLimits.of(strong.mechanism)).between(start, end)
+    assert efforts(hasty).min() < -3.0
+    words = r"within the bounds of the actuators \(left_arm and 1 more: -3 to 12 N m\)"
+    s = hasty.sample(np.linspace(0.0, hasty.duration, 50))
+    points = PointTrajectory(s.times, s.pose, s.twist, s.acceleration)
+    assert re.search(words, CurveCheck(dynamics, limits).refusal(points))

@@ -570,6 +570,18 @@ def test_the_weight_at_home_is_that_of_the_dynamics(names: tuple[str, ...]) -> N
     assert compared >= len(names) - 4
 
 
+def test_the_weight_is_measured_at_the_side_that_carries_it() -> None:
+    text, _ = expand("linear_delta")
+    found = {}
+    for least, most in ((-4.5, 80), (-80, 4.5)):
+        range_of = f'<command_interface name="effort"><param name="min">{least}</param><param name="max">{most}</param>'
+        weak = text.replace('<command_interface name="effort"/>', f"{range_of}</command_interface>")
+        (verdict,) = verdicts(weak, "weight at home")
+        found[verdict.level] = verdict.meaning
+    assert set(found) == {"ok", "warning"}
+    assert "of 4.5 N (90%)" in found["warning"]
+
+
 def test_drives_that_cannot_carry_the_robot() -> None:
     """Ten times the weight of `linear_delta`, 4.05 N on each slider, is half of what they hold; thirty times is not."""
     text, _ = expand("linear_delta")
