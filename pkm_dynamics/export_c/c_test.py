@@ -25,6 +25,7 @@ NEAR = 0.005  # rad, and of the robot's size: how far from the pose the forward 
 # for it, once more for accelerations, which the rates enter; and of the drives, or of what limbs hold, which a twist
 # and the acceleration that it imposes solve for.
 DOUBLE, SINGLE, WELL, ROUNDINGS = 1e-12, 1e-4, 20.0, 200.0
+OPEN = 1e-14  # of the robot's size: gaps that errors leave, which the answers then say no better than to these
 MEANINGLESS = 0.1  # bound from which on a state is left out
 ACCELERATED = ("inverse_dynamics", "direct_dynamics")  # functions with accelerations of the limbs
 DRIVES = ("forward", "inverse_dynamics", "gravity", "margins")  # functions that solve for the drives
@@ -40,20 +41,26 @@ class States(NamedTuple):
     at_home: int  # how many are in home's mode, since their own does not reach the pose within the joints' ranges
 
     def least(self, name: str) -> float:
-        """Size below which an answer counts as so large: weights and inertia may balance, leaving their rounding."""
+        """Size below which an answer counts as so large: terms may balance, leaving their rounding."""
         efforts = "gravity", "inverse_dynamics"
-        part, alike = (1e-2, efforts) if name in efforts else (1e-6, (name,))
-        return part * max(float(np.nan_to_num(np.abs(self.answers[one])).max(initial=0.0)) for one in alike) or 1e-6
+        if name in (*efforts, "direct_dynamics"):
+            return max(float(np.median(self._sizes(one))) for one in (efforts if name in efforts else (name,))) or 1e-6
+        return 1e-6 * float(self._sizes(name).max()) or 1e-6
+
+    def _sizes(self, name: str) -> Array:
+        return np.nan_to_num(np.abs(self.answers[name])).max(axis=1)
 
     def bound(self, name: str, single: bool = False) -> Array:
         """Largest error (n,) of a function's answers; infinite where it would be `MEANINGLESS`."""
         limbs, drives = np.nan_to_num(self.answers["margins"]).T
         hold = self.given["hold"][:, 0]
-        last = drives if name in DRIVES else hold**2 if name == "direct_dynamics" else 1.0
+        last = drives if name in DRIVES else 1.0
         with np.errstate(divide="ignore"):
-            condition = 1.0 / (limbs ** (3 if name in ACCELERATED else 2) * last)
+            held = hold**2 if name in ACCELERATED else hold if name == "forward" else 1.0
+            condition = 1.0 / (last * held * limbs ** (3 if name in ACCELERATED else 2))
         bar, eps = (SINGLE, np.finfo(np.float32).eps) if single else (DOUBLE, np.finfo(float).eps)
-        bound = np.where(condition <= WELL, bar, np.maximum(bar, ROUNDINGS * eps * condition))
+        rounded = ROUNDINGS * (eps + self.given["gap"][:, 0]) * condition
+        bound = np.where(rounded <= WELL * ROUNDINGS * eps, bar, np.maximum(bar, rounded))
         return np.where(bound < MEANINGLESS, bound, np.inf)
 
 
@@ -83,6 +90,7 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
         "effort": rng.normal(size=(n, m)),
         "near": near,
         "hold": np.ones((n, 1)),
+        "gap": np.zeros((n, 1)),
     }
     mode, at_home = np.arange(n, dtype=np.int64) % kinematics.n_modes, 0
     iterated = kinematics.engine.iterated
@@ -101,8 +109,8 @@ def states_of(dynamics: Dynamics, n: int = STATES, seed: int = 0) -> States:
     for k in np.unique(mode):
         rows = np.flatnonzero(mode == k)
         for name, found, code in _answers(dynamics, int(k), {what: values[rows] for what, values in given.items()}):
-            if name == "hold":
-                given["hold"][rows, 0] = found
+            if name in ("hold", "gap"):
+                given[name][rows, 0] = found
                 continue
             if name == "scale":
                 given["effort"][rows] *= found
@@ -125,6 +133,8 @@ def _answers(dynamics: Dynamics, mode: int, given: dict[str, Array]) -> Iterator
     yield "inverse_dynamics", found.effort, found.status
     if not kinematics.constant_space:  # how firmly limbs hold what the platform cannot do
         yield "hold", np.nan_to_num(np.minimum(at.singularity.constraint_hold, 1.0)), code
+    left = known.residual / kinematics.engine.size
+    yield "gap", np.where(closed & (left > OPEN), left, 0.0), code
     both = np.stack([known.regularity, found.condition], 1)
     yield "margins", both, code
     held = dynamics.inverse(at)
@@ -166,7 +176,7 @@ static const int expected[STATES][FUNCTIONS + 1] = {{
 {codes}
 }};
 /* Pose, twist, acceleration, efforts, where the forward kinematics begins, how firmly limbs hold what the platform
-   cannot do; answers of the functions. */
+   cannot do, what its loops leave open, of its size; answers of the functions. */
 static const {real} states[STATES][{width}] = {{
 {table}
 }};
@@ -195,8 +205,9 @@ static void compare(int f, int i, int status, const {real} found[], const {real}
 {{
     const {real} *margins = states[i] + {margins};
     const double hold = (double)states[i][{hold}], limbs = (double)margins[0];
-    const double last = solves_drives[f] ? (double)margins[1] : f == {direct} ? hold * hold : 1.0;
-    const double divisor = limbs * limbs * (accelerates[f] ? limbs : 1.0) * last;
+    const double last = solves_drives[f] ? (double)margins[1] : 1.0, gap = (double)states[i][{gap}];
+    const double held = accelerates[f] ? limbs * hold * hold : f == 1 ? hold : 1.0;
+    const double divisor = EPSILON / (EPSILON + gap) * last * held * limbs * limbs;
     const double smallest = ROUNDINGS * EPSILON / MEANINGLESS;
     double top = (double)least, off = 0.0;
     if (status != expected[i][f] && expected[i][f] == PKM_OK) {{
@@ -280,7 +291,7 @@ int main(void)
     return failed;
 }}
 """
-PARTS = ("pose", "twist", "acceleration", "effort", "near", "hold")  # columns of a state, before the answers
+PARTS = ("pose", "twist", "acceleration", "effort", "near", "hold", "gap")  # columns of a state, before the answers
 CALLS = {
     "inverse": "s + POSE, mode, actuated, found",
     "forward": "actuated_of(i, answer, actuated), s + NEAR, found",
@@ -343,7 +354,7 @@ def test_source(name: str, states: States, actuated: NDArray[np.int64], single: 
         accelerated=", ".join(str(int(what in ACCELERATED)) for what in CALLS),
         margins=places["margins"],
         hold=places["hold"],
-        direct=list(CALLS).index("direct_dynamics"),
+        gap=places["gap"],
         at_home=(
             states.at_home
             and f", {states.at_home} in home's mode, as others do not reach the pose within the joints' ranges"

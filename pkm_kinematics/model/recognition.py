@@ -25,6 +25,8 @@ SAME = 1e-6
 MOST_MODES = 2**62  # numbers of working modes that integers hold
 # rad, and of the robot's size: axes that ought to meet or to be parallel, against rounding in a description's numbers.
 EXACT = 1e-9
+FLAT = 10.0  # of the robot's size: where axes meet farther away, directions from there say too little of positions
+SLIM = 0.02  # of the robot's size: a point this near to a joint's axis says too little of its angle, if aught else does
 LEANING = 0.5  # sine between a slide and the plane in which the motion space keeps a chain's point
 
 # Closures that hold a point. Where a chain's position alone determines its joints, the orientations that a universal
@@ -137,7 +139,8 @@ def _laid_out(tables: Tables, block: Any, closure: Any, chain: list[int]) -> Ite
     bodies, wrist, exact = tables.bodies, block["wrist"] >= 0, EXACT * float(block["size"])
     kind = records.SPHERICAL if wrist else closure["kind"]
     shape = "".join("P" if bodies["prismatic"][i] else "R" for i in chain)
-    on_axis = shape[-1] == "R" and np.abs(block["tip"][:2]).max() < exact  # where a point says nothing of the angle
+    slim = SLIM * float(block["size"]) if block["rows"] > block["count"] else exact
+    on_axis = shape[-1] == "R" and np.abs(block["tip"][:2]).max() < slim  # where a point says nothing of the angle
     axes = _axes(bodies, chain)
     if kind not in PLACING:
         end = closure["predecessor_point"], closure["predecessor_rotation"][:, 2]
@@ -148,7 +151,7 @@ def _laid_out(tables: Tables, block: Any, closure: Any, chain: list[int]) -> Ite
             fits = kind in (*PLACING, records.REVOLUTE, *(() if lifted else (records.CYLINDRICAL,)))
             fits = fits and _parallel(axes, lifted, LEANING if kind in PLACING and not lifted else EXACT)
         elif layout.kind == "sphere":
-            fits = kind == records.REVOLUTE and _centre(axes, exact) is not None
+            fits = kind == records.REVOLUTE and _centre(axes, exact, FLAT * float(block["size"])) is not None
         else:
             fits = kind in (*PLACING, records.REVOLUTE)
         if fits and not (on_axis and layout.kind != "sphere") and _assign(tables, block, closure, chain, layout):
@@ -224,8 +227,8 @@ def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool, leaning: floa
     return fits and bool(abs(axis @ normal) > EXACT if slides else np.linalg.norm(np.cross(axis, normal)) > EXACT)
 
 
-def _centre(axes: list[tuple[Array, Array, bool]], exact: float) -> Array | None:
-    """The one point where all axes turn and meet, which they miss by less than `exact` [m]; None where they do not."""
+def _centre(axes: list[tuple[Array, Array, bool]], exact: float, most: float = np.inf) -> Array | None:
+    """The one point, within `most` [m], where all axes turn and meet, missed by less than `exact` [m]; None without."""
     if any(slides for _, _, slides in axes):
         return None
     # nearest point to all lines
@@ -233,7 +236,7 @@ def _centre(axes: list[tuple[Array, Array, bool]], exact: float) -> Array | None
     off = sum(P @ p for P, (_, p, _) in zip(projectors, axes, strict=True))
     centre: Array = np.array(np.linalg.lstsq(sum(projectors), off, rcond=None)[0], dtype=np.float64)
     meet = all(np.linalg.norm(P @ (centre - p)) < exact for P, (_, p, _) in zip(projectors, axes, strict=True))
-    return centre if meet else None
+    return centre if meet and np.linalg.norm(centre - axes[0][1]) < most else None
 
 
 def _lift_offset(tables: Tables, block: Any, state: Any) -> float:

@@ -494,6 +494,18 @@ def test_forward_kinematics_near_a_pose_is_of_a_mode_within_the_joints_ranges(tm
         np.testing.assert_allclose(kinematics.forward(there.actuated, near=near).pose, pose, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["planar_3rrr", "wrist_3ruu"])
+def test_corrected_limbs_are_solved_to_rounding(name: str, tmp_path: Path) -> None:
+    """Axes may meet far away, where directions say little of positions; a point near an axis, of the angle."""
+    mechanism, _, measurements = measured(name, 80, 1)
+    (tmp_path / "corrections.yaml").write_text(calibrate(mechanism, measurements).corrections())
+    kinematics = Kinematics(load_mechanism(name, {"corrections": str(tmp_path / "corrections.yaml")}))
+    poses = kinematics.forward(measurements.drives).pose
+    found = kinematics.inverse(poses[np.isfinite(poses).all(axis=1)])
+    assert found.ok.sum() > 60
+    assert found.residual[found.ok].max() < 1e-13
+
+
 def test_corrected_kinematics_is_as_fast() -> None:
     """Closed forms still hold for a hexapod: the inverse takes at most twice the time."""
     drawn = load_mechanism("gough_stewart")
