@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi
 from typing import Any, ClassVar
 
@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import nodes_of, size_unit
 from pkm_analysis.kernels.geometry import largest_full_box
+from pkm_analysis.kernels.pose_quantities import TYPE2
 from pkm_analysis.requirements.conditions import INSIDE, Membership, OverDomain
 from pkm_analysis.requirements.grammar import shown, spread
+from pkm_analysis.requirements.quantities import find_quantity
+from pkm_analysis.requirements.quantity import Requirement
 from pkm_analysis.workspace.border import bisect, codes_on_grid
 from pkm_description.mechanism import Array
 
@@ -264,6 +267,7 @@ def tilt(conditions: Membership, held: dict[str, float], directions: int) -> Til
     ends = zip(domain.coordinates, point - reach, point + reach, strict=True)
     membership = conditions.over(domain.within({c.name: (float(a), float(b)) for c, a, b in ends}))
     upright, known = membership.domain.poses(point[None])
+    membership = _on_one_side(membership, upright)
     code = int(membership.codes(point[None])[0])
     if code != INSIDE or not known[0]:
         raise AnalysisError("tilt", membership.why(code, point), "hold another place")
@@ -292,3 +296,15 @@ def tilt(conditions: Membership, held: dict[str, float], directions: int) -> Til
         codes, np.stack([tried[last], to], axis=1), np.stack([tried[last] + STEP, to], axis=1), TOLERANCE
     )
     return Tilt(membership, point, to, found[:, 0], stops)
+
+
+def _on_one_side(membership: Membership, upright: Array) -> Membership:
+    """With a requirement on type 2 singularities, none is passed between two steps: the determinant keeps its sign."""
+    robot = membership.robot
+    asked = any(TYPE2 in one.quantity.needs for one in membership.requirements)
+    if not asked or len(robot.kinematics.actuated_names) != robot.kinematics.mobility:
+        return membership
+    signed = find_quantity(robot, "type2_signed")
+    positive = bool(signed.of(robot, upright)[0] >= 0.0)
+    crossed = Requirement(signed, 0.0, positive, "no singularity of type 2 on the way")
+    return replace(membership, requirements=(*membership.requirements, crossed))

@@ -36,6 +36,21 @@ def test_the_inverse_kinematics_ends_where_the_tilt_does() -> None:
     assert sum(found.stopped_by.values()) == pytest.approx(1.0)
 
 
+def test_no_singularity_lies_on_the_way() -> None:
+    """Though the determinant is zero between two steps, and both ends are regular."""
+    analysis = Analysis(load_mechanism("gough_stewart"))
+    found = analysis.tilt(8, hold={"x": 0.1}, requirements=["no singularity"])
+    kinematics, place = analysis.robot.kinematics, analysis.robot.coordinates.poses(found.point[None])[0][0]
+    for to, angle in zip(found.directions, found.angles, strict=True):
+        tilts = np.append(np.linspace(0.0, angle - 1e-3, 2000), angle + 1e-3)
+        turns = Rotation.from_rotvec(tilts[:, None] * np.array([-np.sin(to), np.cos(to), 0.0]))
+        poses = np.hstack([np.tile(place[:3], (len(tilts), 1)), (turns * Rotation.from_quat(place[3:])).as_quat()])
+        side = np.linalg.det(kinematics.at(poses).inverse_jacobian) > 0.0
+        assert (side[:-1] == side[0]).all()
+        assert (side[-1] != side[0]) == (angle < 3.14)
+    assert found.stopped_by == {"no singularity of type 2 on the way": 0.875, "half a turn": 0.125}
+
+
 def test_a_platform_that_does_not_tilt_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AnalysisError, match="does not turn about two axes"):
         Analysis(load_mechanism("delta")).tilt()
