@@ -563,7 +563,3 @@ def _require_one(joints: Sequence[Sequence[str]]) -> None:
         problem = f"the robot has {len(joints)} linkages, and this output is of one"
         remedy = f"name those of one: {' or '.join(map(','.join, joints))} (--list says more)"
         raise AnalysisError("--joints", problem, remedy)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,7 +7,6 @@ import argparse
 import csv
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -418,7 +417,3 @@ def page(findings: Sequence[Finding]) -> str:
     where = [f"| `{one.name}` | {one.repository} | `{one.commit[:10]}` | `{one.path}` |" for one in findings]
     rows += ["", "| file | repository | commit | path |", "|---|---|---|---|", *where]
     return "\n".join(rows) + "\n"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,4 @@ def markers_of(layer: Layer, first: int = 0, prefix: str = "") -> list[Marker]:
     return found
 
 
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(LayersNode, args)
+main = partial(run_node, LayersNode)

@@ -72,7 +72,3 @@ def _in_c(given: argparse.Namespace, mechanism: Mechanism) -> dict[str, str]:
         if given.to == "linuxcnc":
             more = importlib.import_module("pkm_dynamics.export_c.machines").linuxcnc_files(robot)
         return robot.files | more
-
-
-if __name__ == "__main__":
-    sys.exit(main())

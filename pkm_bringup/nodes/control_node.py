@@ -21,7 +21,7 @@ from pkm_runtime.child_processes import ENDING
 from pkm_runtime.scheduling import ask_for_short_slices
 
 
-def main(args: list[str] | None = None) -> int:
+def main() -> int:
     """Entry point."""
     shared = SharedLoop()  # forked from here, before there are other threads
     ask_for_short_slices()  # for the threads to come: a stop gets through soon, whatever else runs
@@ -32,7 +32,7 @@ def main(args: list[str] | None = None) -> int:
 
     code = 1
     try:
-        code = run_nodes(make, args)
+        code = run_nodes(make)
     finally:
         for number in ENDING:  # what is left takes a few seconds at most, and must be finished
             signal.signal(number, signal.SIG_IGN)

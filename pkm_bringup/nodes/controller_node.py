@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
+from std_msgs.msg import Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory, MultiDOFJointTrajectory
 
 from pkm_bringup.bringup import CONTROLLER
@@ -48,7 +49,7 @@ from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
 from pkm_description.ros.process import run_node
-from pkm_description.ros.raw_rows import RowPublisher
+from pkm_description.ros.raw_rows import RowPublisher, joint_rows
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.make_machine import limits_by_file
@@ -211,23 +212,14 @@ class ControllerNode(Node):
 
     def tell_payload(self, at: float, carried: Inertial | None) -> None:
         """Publish the payload from a time of the readings on [s, clock of the node]."""
-        message = InertiaStamped(inertia=motion_messages.inertia_message(carried))
-        message.header.stamp = motion_messages.stamp_of(at)
-        message.header.frame_id = self._mechanism.platform_link
-        self._payload.publish(message)
+        header = Header(stamp=motion_messages.stamp_of(at), frame_id=self._mechanism.platform_link)
+        self._payload.publish(InertiaStamped(header=header, inertia=motion_messages.inertia_message(carried)))
 
     def _streams(self, mechanism: Mechanism) -> Callable[[Any, Any], None]:
-        names = list(mechanism.actuated_joints)
-        field = "position" if self._value("law") == POSITION else "effort"
-
-        def command(stamp: Any, values: Any) -> JointState:
-            message = JointState(name=names, **{field: values})
-            message.header.stamp = stamp
-            return message
-
+        names, field = mechanism.actuated_joints, "position" if self._value("law") == POSITION else "effort"
         if not self._value("forward_to"):
-            return RowPublisher(self._commands, command, len(names)).publish
-        dated = RowPublisher(self._forwarded, command, len(names))
+            return joint_rows(self._commands, names, field).publish
+        dated = joint_rows(self._forwarded, names, field)
 
         def forwarded(stamp: Any, values: Any) -> None:
             if self._forwarded.get_subscription_count():
@@ -424,6 +416,4 @@ class ControllerNode(Node):
         return diagnostics.OK, now.mode.name.lower(), values
 
 
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(ControllerNode, args)
+main = partial(run_node, ControllerNode)

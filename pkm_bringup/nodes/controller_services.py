@@ -27,6 +27,7 @@ from pkm_control.conveyor.conveyor import read_conveyors
 from pkm_control.loop.operator import Operator
 from pkm_control.loop.running_loop import Controls, RunningLoop
 from pkm_control.operator_interface import Answer
+from pkm_control.ros.motion_messages import seconds
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription
@@ -196,7 +197,7 @@ class ConveyorTopics:
         for topic, encoder in self._encoders.items():
             for message, _ in encoder.take_all(_MOST):
                 positions = dict(zip(message.name, message.position, strict=False))
-                stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+                stamp = seconds(message.header.stamp)
                 for one in self.conveyors:
                     if one.topic == topic and one.joint in positions:
                         found.append((one.name, stamp, positions[one.joint]))
@@ -207,14 +208,9 @@ class ConveyorTopics:
         """Publish the belts with the stamp of the machine's readings; unknown travel and speed are NaN."""
         if self._states is None:
             return
-        time = stamp.sec + 1e-9 * stamp.nanosec
-        known = [belt.state(time) for belt in self._belts.values()]
-        message = JointState(
-            name=list(self._belts),
-            position=[math.nan if one.problem else one.travel for one in known],
-            velocity=[math.nan if one.problem else one.speed for one in known],
-        )
-        message.header.stamp = stamp
+        known = [belt.state(seconds(stamp)) for belt in self._belts.values()]
+        moved = np.array([(math.nan, math.nan) if one.problem else (one.travel, one.speed) for one in known])
+        message = messages.to_joints(list(self._belts), messages.READINGS[:2], stamp, moved.T.ravel())
         self._states.publish(message)
 
     def report(self, time: float) -> tuple[str, dict[str, str]]:

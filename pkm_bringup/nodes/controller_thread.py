@@ -23,6 +23,7 @@ from pkm_control.loop.follower_watches import ReadingRate
 from pkm_control.loop.running_loop import Controls, LoopThread, Situation
 from pkm_control.loop_settings import ControllerSettings
 from pkm_control.robot_loop import build_follower
+from pkm_control.ros.motion_messages import seconds
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription, Sources
@@ -143,7 +144,7 @@ class TopicMachine(Machine):
         if self.problem:
             return False
         n = len(self.limits.names)
-        at = stamp.sec + 1e-9 * stamp.nanosec
+        at = seconds(stamp)
         self.stamp, self.heard_at = stamp, self.time
         state = MachineState(at, numbers[:n], numbers[n : 2 * n], np.zeros(n), Lifecycle.ACTIVE, wrench=self._wrench())
         self._state = state
@@ -261,7 +262,7 @@ class ControllerThread:
         self._began = time.monotonic()
         if self._measured is not None and machine.heard_at == machine.time:
             stamp = machine.stamp
-            self._measured.note(stamp.sec + 1e-9 * stamp.nanosec)
+            self._measured.note(seconds(stamp))
             if self._unread:
                 self._unread = False
                 if thread is not None and self._heard.notifies:  # what comes faster may come first

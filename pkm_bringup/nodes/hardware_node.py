@@ -22,10 +22,11 @@ from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.msg import State
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from pkm_bringup.bringup import HARDWARE
-from pkm_bringup.nodes.machine_thread import MachineThread, states_message
+from pkm_bringup.nodes.machine_thread import MachineThread
 from pkm_bringup.nodes.node_parts import LoopMonitor, RequestThread, declare_settings, loop_scheduling
 from pkm_bringup.nodes.shared_loop import SharedLoop
 from pkm_control.controllers.force_task import read_force_file
@@ -42,7 +43,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
-from pkm_description.ros.raw_rows import RowPublisher
+from pkm_description.ros.raw_rows import RowPublisher, joint_rows
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_hardware.drivers.driver import GIVEN_UP
 from pkm_hardware.machine import Lifecycle
@@ -210,8 +211,7 @@ class HardwareNode(LifecycleNode):
     # The robot
 
     def _build(self, mechanism: Mechanism) -> None:
-        names = list(mechanism.actuated_joints)
-        self._rows = RowPublisher(self._states, partial(states_message, names), 3 * len(names), groups=3)
+        self._rows = joint_rows(self._states, mechanism.actuated_joints, *messages.READINGS)
         force = read_force_file(self._settings.force_file)
         self._sensor_frame = force.sensor_frame or mechanism.platform_link
         if self._alone is not None:
@@ -411,9 +411,8 @@ class HardwareNode(LifecycleNode):
             self._publish_wrench(state.wrench, stamp)
 
     def _publish_wrench(self, wrench: Array, stamp: Any) -> None:
-        message = WrenchStamped(wrench=messages.to_wrench(wrench))
-        message.header.stamp, message.header.frame_id = stamp, self._sensor_frame
-        self._wrenches.publish(message)
+        header = Header(stamp=stamp, frame_id=self._sensor_frame)
+        self._wrenches.publish(WrenchStamped(header=header, wrench=messages.to_wrench(wrench)))
 
     def _note_periods(self) -> None:
         if self._shared is not None:
@@ -451,6 +450,4 @@ class HardwareNode(LifecycleNode):
         return diagnostics.OK, self._lifecycle.value, values
 
 
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(HardwareNode, args)
+main = partial(run_node, HardwareNode)

@@ -12,11 +12,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from geometry_msgs.msg import TwistStamped
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
+from std_msgs.msg import Header
 
 from pkm_description.mechanism import Array
 from pkm_description.ros import diagnostics, messages, topics
@@ -126,9 +128,8 @@ class JoystickNode(Node):
             return
         twist = _REST if self._asked is None else self._asked
         self._moving = self._asked is not None
-        message = TwistStamped(twist=messages.to_twist(twist))
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._out.publish(message)
+        header = Header(stamp=self.get_clock().now().to_msg())
+        self._out.publish(TwistStamped(header=header, twist=messages.to_twist(twist)))
 
     def _report(self) -> diagnostics.Report:
         silent = time.monotonic() - self._heard
@@ -140,6 +141,4 @@ class JoystickNode(Node):
         return diagnostics.OK, "jogs" if self._moving else "its button is not held", {}
 
 
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(JoystickNode, args)
+main = partial(run_node, JoystickNode)

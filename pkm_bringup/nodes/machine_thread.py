@@ -34,13 +34,14 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 
 from pkm_bringup.nodes.node_parts import LoopMonitor
+from pkm_control.ros.motion_messages import seconds
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import FollowingStamps
 from pkm_description.ros.polled import PolledSubscription, Sources
-from pkm_description.ros.raw_rows import RawRows, RowPublisher, read_message
+from pkm_description.ros.raw_rows import RawRows, RowPublisher, joint_rows, read_message
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_interfaces.msg import Outputs
@@ -105,7 +106,7 @@ class CommandInbox:
             return None
         self.heard, self.problem = True, ""
         self.arrival, self._last, self._repeated_since = time.monotonic(), values.tobytes(), 0.0
-        self.stamp = self._answered(values) or stamp.sec + 1e-9 * stamp.nanosec
+        self.stamp = self._answered(values) or seconds(stamp)
         return mode, values
 
     def _old(self, values: Array) -> bool:
@@ -119,7 +120,7 @@ class CommandInbox:
         for data, _ in self._dated.take_all():
             with suppress(PkmError):
                 stamp, values = self._dated_rows.row(data)
-                self._forwarded.append((values.tobytes(), stamp.sec + 1e-9 * stamp.nanosec))
+                self._forwarded.append((values.tobytes(), seconds(stamp)))
 
     def _answered(self, values: Array) -> float:
         """Stamp [s] of the state that a command answers which a forward controller passed on; 0 where that is not told.
@@ -214,14 +215,6 @@ class EffectsInbox:
         if problem not in self._warned:
             self._warned.add(problem)
             self._node.get_logger().warning(problem)
-
-
-def states_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
-    """A message of positions, velocities and efforts, concatenated in `numbers`."""
-    position, velocity, effort = np.split(numbers, 3)
-    message = JointState(name=names, position=position, velocity=velocity, effort=effort)
-    message.header.stamp = stamp
-    return message
 
 
 class MachineThread:
@@ -374,7 +367,7 @@ class MachineThread:
         names = list(machine.limits.names)
         clock = self._node.get_clock()
         stamps = FollowingStamps(lambda: int(clock.now().nanoseconds))
-        states = RowPublisher(self._states, partial(states_message, names), 3 * len(names), groups=3)
+        states = joint_rows(self._states, names, *messages.READINGS)
         loop = FixedRateLoop(self._rate)
         self._scheduling.request()
         loop.restart()

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from controller_manager_msgs.srv import (
@@ -208,6 +209,4 @@ class MachineWatchNode(Node):
         return diagnostics.ERROR, f"controllers are not active: {self._problem}", values
 
 
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(MachineWatchNode, args)
+main = partial(run_node, MachineWatchNode)

@@ -24,6 +24,7 @@ from rclpy.action import ActionClient
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
+from std_msgs.msg import Header
 
 from pkm_bringup.bringup import PLAYER
 from pkm_bringup.command_line.measured import reported_fault, say_cut_off, say_measured
@@ -362,12 +363,11 @@ class MotionPlayer(Node):
 
     def _show(self, plan: Plan) -> None:
         cycle = plan.job.cycle
-        message = PathMessage()
-        message.header.frame_id = plan.planner.kinematics.mechanism.base_link
-        message.header.stamp = self.get_clock().now().to_msg()
+        base = plan.planner.kinematics.mechanism.base_link
+        header = Header(stamp=self.get_clock().now().to_msg(), frame_id=base)
         poses = cycle.sample(np.linspace(0.0, cycle.duration, _SHOWN)).pose[:, :7]
-        message.poses = [PoseStamped(header=message.header, pose=messages.to_pose(pose)) for pose in poses]
-        self._path.publish(message)
+        path = [PoseStamped(header=header, pose=messages.to_pose(pose)) for pose in poses]
+        self._path.publish(PathMessage(header=header, poses=path))
 
     # The end
 
@@ -454,9 +454,9 @@ class MotionPlayer(Node):
         super().destroy_node()
 
 
-def main(args: list[str] | None = None) -> int:
+def main() -> int:
     """Entry point."""
-    code = run_node(MotionPlayer, args)
+    code = run_node(MotionPlayer)
     if code == CUT_OFF:
         say_cut_off()
         return 0

@@ -48,8 +48,7 @@ class RunStreams:
             return PolledSubscription(node, kind, topic, topics.STREAM_RECORD, raw=True)
 
         def values(state: JointState) -> Array:
-            fields = ("position", "velocity", "effort")
-            return np.concatenate([messages.joint_values(state, names, field) for field in fields])
+            return np.concatenate([messages.joint_values(state, names, field) for field in messages.READINGS])
 
         self._outputs = PolledSubscription(node, Outputs, topics.OUTPUTS, topics.LATCHED_EVENTS)
         self._set: dict[str, float] = {}  # outputs, as published last

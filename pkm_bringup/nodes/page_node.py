@@ -10,6 +10,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from lifecycle_msgs.msg import State
 from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Empty
+from std_msgs.msg import Empty, Header
 from std_srvs.srv import Trigger
 
 from pkm_bringup.bringup import PAGE
@@ -106,10 +107,8 @@ class PageOperations(OperatorCalls):
         mode = _mode_of(self._controller())
         if mode not in IDLE:
             return Answer(False, f"the controller is {mode.lower() or 'silent'}: stop what runs before you jog")
-        message = PoseStamped(pose=messages.to_pose(pose))
-        message.header.frame_id = self._base_link
-        message.header.stamp = self._node.get_clock().now().to_msg()
-        self._target.publish(message)
+        header = Header(stamp=self._node.get_clock().now().to_msg(), frame_id=self._base_link)
+        self._target.publish(PoseStamped(header=header, pose=messages.to_pose(pose)))
         return Answer(True)
 
     def move_beside(self, positions: Array, seconds: float) -> Answer:
@@ -322,6 +321,4 @@ def _length_of(vector: Vector3) -> float | None:
     return length if math.isfinite(length) else None
 
 
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(PageNode, args)
+main = partial(run_node, PageNode)

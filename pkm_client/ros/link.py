@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rclpy.action import ActionClient
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 
 from pkm_client.backend import RobotState
 from pkm_client.client_errors import NoRobotError
@@ -115,9 +115,8 @@ class RosLink(ClientNode):
         problem = (self._why_stopped(asked) or unready_to_jog(state.mode, state.reason)) if twist.any() else ""
         if problem:
             return Answer(False, problem)
-        message = TwistStamped(twist=messages.to_twist(twist))
-        message.header.stamp = self._node.get_clock().now().to_msg()
-        self._twist.publish(message)
+        header = Header(stamp=self._node.get_clock().now().to_msg())
+        self._twist.publish(TwistStamped(header=header, twist=messages.to_twist(twist)))
         return Answer(True)
 
     def _why_stopped(self, asked: float) -> str:

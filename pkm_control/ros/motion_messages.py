@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Inertia, Transform
+from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint, MultiDOFJointTrajectory
 
 from pkm_control.controllers.controller import Reference
@@ -137,9 +138,8 @@ def stamp_of(time: float) -> Time:
 
 def outputs_message(outputs: Mapping[str, float], events: int, time: float) -> Outputs:
     """The outputs after so many events, at a time of the readings [s]."""
-    message = Outputs(names=list(outputs), values=list(outputs.values()), events=events)
-    message.header.stamp = stamp_of(time)
-    return message
+    header = Header(stamp=stamp_of(time))
+    return Outputs(header=header, names=list(outputs), values=list(outputs.values()), events=events)
 
 
 def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base_link: str) -> None:
@@ -257,24 +257,21 @@ def reference_numbers(reference: Reference, kinematics: Kinematics) -> Array:
 
 def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformReference:
     """The reference of one period: a row of `reference_numbers`."""
-    message = PlatformReference(
+    return PlatformReference(
+        header=Header(stamp=stamp, frame_id=base_link),
         redundant=numbers[:-19],
         pose=messages.to_pose(numbers[-19:-12]),
         twist=messages.to_twist(numbers[-12:-6]),
         acceleration=messages.to_acceleration(numbers[-6:]),
     )
-    message.header.stamp = stamp
-    message.header.frame_id = base_link
-    return message
 
 
 def state_message(
     action: Action, stamp: Any, kinematics: Kinematics, commands: str = "effort", clearance: float = math.inf
 ) -> ControllerState:
     """Reference, measurement and command of the controller, NaN where unknown; efforts only where it commands them."""
-    message = ControllerState(mode=int(action.mode), reason=action.reason, clearance=clearance)
-    message.header.stamp = stamp
-    message.header.frame_id = kinematics.mechanism.base_link
+    header = Header(stamp=stamp, frame_id=kinematics.mechanism.base_link)
+    message = ControllerState(header=header, mode=int(action.mode), reason=action.reason, clearance=clearance)
     message.actuated_names = kinematics.actuated_names
     if commands == "effort":
         message.effort = action.command

@@ -157,7 +157,3 @@ def _units(mechanism: Robot) -> list[str]:
     text, file = mechanism.urdf, mechanism.source
     root = read_xml(text, file)
     return unread(root) + in_words(suspects(parse(text, file, tree=True), root))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
+from std_msgs.msg import Header
 
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.robot_description import RobotDescription
@@ -69,6 +70,5 @@ class Diagnostics:
             hardware_id=self._node.get_namespace(),
             values=[KeyValue(key=key, value=str(value)) for key, value in values.items()],
         )
-        array = DiagnosticArray(status=[status])
-        array.header.stamp = self._node.get_clock().now().to_msg()
-        self._publisher.publish(array)
+        header = Header(stamp=self._node.get_clock().now().to_msg())
+        self._publisher.publish(DiagnosticArray(header=header, status=[status]))

@@ -30,6 +30,7 @@ MOST_WITH_ALL_MODES = 20  # of them, where all modes are asked for
 
 
 BESIDE = "positions", "velocities", "accelerations"  # of redundant joints
+READINGS = "position", "velocity", "effort"  # of joints
 
 
 class RequestError(PkmError):
@@ -97,6 +98,12 @@ def to_inertia(mass: float, com: Array, inertia: Array) -> Inertia:
     """Message of a mass, its centre (3,) and its rotational inertia (3, 3) about it."""
     (ixx, ixy, ixz), (_, iyy, iyz), (_, _, izz) = inertia.tolist()
     return Inertia(m=float(mass), com=to_vector(com), ixx=ixx, ixy=ixy, ixz=ixz, iyy=iyy, iyz=iyz, izz=izz)
+
+
+def to_joints(names: Sequence[str], fields: Sequence[str], stamp: Any, numbers: Array) -> JointState:
+    """Message of joints: `numbers` has the values (n,) of each field, such as position, one after the other."""
+    values = dict(zip(fields, np.split(numbers, len(fields)), strict=True))
+    return JointState(header=Header(stamp=stamp), name=list(names), **values)
 
 
 def joint_values(

@@ -144,12 +144,12 @@ class _SecondInterrupt(BaseException):
     pass
 
 
-def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
+def run_node(make: Callable[[], Node]) -> int:
     """`run_nodes` of a single node."""
-    return run_nodes(lambda: [make()], args)
+    return run_nodes(lambda: [make()])
 
 
-def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None) -> int:
+def run_nodes(make: Callable[[], Iterable[Node]]) -> int:
     """Run nodes in one executor until they are interrupted or one of them ends by itself; returns the exit code.
 
     Ctrl-C and SIGTERM end first the nodes with their threads, then the context; rclpy's own handling would remove
@@ -178,7 +178,7 @@ def run_nodes(make: Callable[[], Iterable[Node]], args: list[str] | None = None)
         signal.signal(number, stop)
     # who asked has gone, or has not read for long: that is no matter of the node's
     warnings.filterwarnings("ignore", "failed to send response", RuntimeWarning)
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     executor = EnduringExecutor()
     _woken_by_signals(executor, unfinished)
 

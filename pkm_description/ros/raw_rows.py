@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message, serialize_message
 
-from pkm_description.ros.messages import RequestError
+from pkm_description.ros.messages import RequestError, to_joints
 from pkm_runtime.errors import PkmError
 
 _STAMP = slice(4, 12)  # s and ns, four bytes each
@@ -180,3 +181,8 @@ class RowPublisher:
         for k, begin in enumerate(self._begins):
             message[begin : begin + size] = data[k * size : (k + 1) * size]
         return bytes(message)
+
+
+def joint_rows(publisher: Publisher, names: Sequence[str], *fields: str) -> RowPublisher:
+    """Publishes messages of joints: see `to_joints`."""
+    return RowPublisher(publisher, partial(to_joints, names, fields), len(fields) * len(names), len(fields))

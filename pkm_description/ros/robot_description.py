@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -146,6 +147,4 @@ class DescriptionNode(Node):
         self._publisher.publish(String(data=text))
 
 
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(DescriptionNode, args)
+main = partial(run_node, DescriptionNode)

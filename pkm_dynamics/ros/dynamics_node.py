@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,14 +13,14 @@ import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_description.mechanism import Array, Mechanism
+from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.messages import answered
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import Age, OwnThread
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
-from pkm_description.ros.raw_rows import RawRows, RowPublisher
+from pkm_description.ros.raw_rows import RawRows, joint_rows
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.rotations import with_unit_quaternions
 from pkm_dynamics.dynamics import Dynamics, shared_dynamics
@@ -81,7 +81,7 @@ class DynamicsNode(Node):
         several = k.modes.known_count or 0  # modes that only a search finds are not changed to
         self._legs, self._unobserved = None, ""
         self._modes, self._mode = {k.mode_label(mode): mode for mode in range(several)}, None
-        self._efforts = RowPublisher(self._out, partial(_efforts_message, k.actuated_names), len(k.actuated_names))
+        self._efforts = joint_rows(self._out, k.actuated_names, "effort")
         self._dynamics = dynamics  # now the thread may begin
 
     def _busy(self) -> str:
@@ -158,7 +158,7 @@ class DynamicsNode(Node):
             return
         self._unobserved = ""
         names = self._dynamics.kinematics.actuated_names
-        self._observed_out.publish(_efforts_message(names, message.header.stamp, effort))
+        self._observed_out.publish(messages.to_joints(names, ["effort"], message.header.stamp, effort))
 
     def _silent(self) -> bool:
         longest = self.get_parameter("stale_after").value + (0.0 if self._wanted else _UNHEARD_EVERY)
@@ -175,12 +175,4 @@ class DynamicsNode(Node):
         return diagnostics.OK, "ready; no reference arrives" if self._silent() else "following the reference", values
 
 
-def _efforts_message(names: Sequence[str], stamp: Any, effort: Array) -> JointState:
-    message = JointState(name=list(names), effort=effort)
-    message.header.stamp = stamp
-    return message
-
-
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(DynamicsNode, args)
+main = partial(run_node, DynamicsNode)

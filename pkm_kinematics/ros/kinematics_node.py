@@ -17,6 +17,7 @@ from nav_msgs.msg import Path
 from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
 
 from pkm_description.mechanism import JointType, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
@@ -25,7 +26,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import Age, OwnThread, steady_timer
 from pkm_description.ros.polled import PolledSubscription, Sources
 from pkm_description.ros.process import run_node
-from pkm_description.ros.raw_rows import RawRows, RowPublisher
+from pkm_description.ros.raw_rows import RawRows, RowPublisher, joint_rows
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
@@ -83,9 +84,7 @@ class KinematicsNode(Node):
         with self._lock:
             self._tracker = tracker
             self._readings = RawRows(JointState, partial(_reading, tracker.kinematics.actuated_names), 3, 8)
-            names = list(tracker.kinematics.joint_names)
-            make = partial(_joints_message, names)
-            self._joint_rows = RowPublisher(self._joints_out, make, 2 * len(names), groups=2)
+            self._joint_rows = joint_rows(self._joints_out, tracker.kinematics.joint_names, *messages.READINGS[:2])
             self._margins_at = -math.inf
             self._words: tuple[object, ...] = ()
             self._mode_change, self._unreported = "", False
@@ -184,9 +183,9 @@ class KinematicsNode(Node):
 
     def _state_message(self, stamp: Any) -> PlatformState:
         assert self._tracker is not None
-        state = PlatformState(child_frame_id=self._tracker.kinematics.mechanism.platform_link)
-        state.header.frame_id = self._tracker.kinematics.mechanism.base_link
-        state.header.stamp = stamp
+        mechanism = self._tracker.kinematics.mechanism
+        header = Header(stamp=stamp, frame_id=mechanism.base_link)
+        state = PlatformState(header=header, child_frame_id=mechanism.platform_link)
         state.type1_distance = state.type2_distance = state.constraint_distance = float("nan")
         state.limb_distance = state.limit_margin = float("nan")
         return state
@@ -219,9 +218,8 @@ class KinematicsNode(Node):
         listeners = self._path_out.get_subscription_count()
         if listeners:
             for stamp, pose in self._passed:
-                point = PoseStamped(pose=messages.to_pose(pose))
-                point.header.frame_id, point.header.stamp = self._path.header.frame_id, stamp
-                self._path.poses.append(point)
+                header = Header(stamp=stamp, frame_id=self._path.header.frame_id)
+                self._path.poses.append(PoseStamped(header=header, pose=messages.to_pose(pose)))
             self._passed = []
             del self._path.poses[: -self._path_points]
         if not self._path.poses or not listeners:
@@ -269,13 +267,4 @@ def _reading(names: Sequence[str], message: JointState) -> NDArray[np.float64]:
     return np.concatenate((messages.joint_values(message, names, what="measured state"), np.zeros(2 * len(names))))
 
 
-def _joints_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
-    position, velocity = np.split(numbers, 2)
-    message = JointState(name=names, position=position, velocity=velocity)
-    message.header.stamp = stamp
-    return message
-
-
-def main(args: list[str] | None = None) -> int:
-    """Entry point."""
-    return run_node(KinematicsNode, args)
+main = partial(run_node, KinematicsNode)
