@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import importlib
 import os
@@ -13,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pkm_runtime.errors import nearest
 from pkm_runtime.local_services import asked_at_once
 from pkm_runtime.optional import release
 
@@ -62,8 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pkm {release()}")
         return 0
     if words[0] not in COMMANDS:
-        near = difflib.get_close_matches(words[0], COMMANDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(COMMANDS)}"
+        hint = nearest(words[0], COMMANDS, f"choose one of {', '.join(COMMANDS)}")
         print(f"pkm: no such command as '{words[0]}'; {hint}", file=sys.stderr)
         return 2
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way

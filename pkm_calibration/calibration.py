@@ -7,7 +7,6 @@ The parameters are those that the measurements tell apart (`GeometricParameters.
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,7 @@ from pkm_description.mechanism import Array, Mechanism, frozen
 from pkm_description.rotations import rotation_from_vector, transform
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
 from pkm_kinematics.graph_model import GraphModel, States
-from pkm_runtime.errors import PkmError
+from pkm_runtime.errors import PkmError, nearest
 
 FRAME = 10.0  # times the errors that are expected of parameters: of a measuring frame that was found
 KEPT = 0.2  # of the rows, by which the answer is judged
@@ -454,13 +453,8 @@ def _chosen(
     names = [one.name for one in parameters.all]
     for pattern in only:
         if not fnmatch.filter(names, pattern):
-            near = difflib.get_close_matches(pattern, names, n=1)
-            hint = (
-                f"did you mean {near[0]!r}?"
-                if near
-                else f"`pkm analyse {parameters.mechanism.name} errors --parameters` lists them; ratios "
-                "need --real-gears"
-            )
+            lists = f"`pkm analyse {parameters.mechanism.name} errors --parameters` lists them"
+            hint = nearest(pattern, names, f"{lists}; ratios need --real-gears")
             raise PkmError(f"{parameters.mechanism.name} has no geometric parameter like {pattern!r}: {hint}")
     none = np.zeros_like(parameters.model.displacements)
     r, seen, _ = fit.residuals(none, parameters.all, fit.nominal)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pkm_calibration.measurements import SIGMA, UNITS, MeasurementError, Measurements
 from pkm_description.mechanism import Array
-from pkm_description.rotations import rotation_from_rpy, rpy_from_rotation, skew
+from pkm_description.rotations import rotation_from_rpy, rpy_from_rotation, skew, transform
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
 from pkm_kinematics.graph_model import CLOSED, RANK, GraphModel, Placed, States, joined, rotation_vectors
 from pkm_kinematics.solve.robot_constants import refuse_redundant
@@ -129,13 +129,10 @@ class MeasuredRobot:
             scaled = np.where(kind, factor, 1.0) * self.measured.drives
             if kind.any() and _followed(self._unmoved, self.drives, scaled)[1].all():
                 return f"in {unit} all readings have one: write [{unit}] in the header"
-        names, found = self.mechanism.actuated_joints, []
-        for one, other in combinations(range(len(names)), 2):
-            turned = replace(self.measured, drives=_exchanged(self.measured.drives, one, other))
-            states, there = _followed(self._unmoved, self.drives, turned.drives)
-            if there.all():
-                miss = _miss(_points(MeasuredRobot(self.parameters, turned, nominal=states)), turned.position)
-                found.append((float(np.nan_to_num(miss)), f"{names[one]} and {names[other]}"))
+        found = [
+            (float(np.nan_to_num(_miss(_points(there), there.measured.position))), names)
+            for names, there in _with_drives_exchanged(self)
+        ]
         if found and min(found)[0] < ASTRAY * self.model.length:
             return f"columns {min(found)[1]} look swapped: swap their names"
         return "is this another robot, another zero, or another unit?"
@@ -485,10 +482,8 @@ def _aligned(predicted: Array, measured: Array) -> Array:
     a, b = predicted - predicted.mean(axis=0), measured - measured.mean(axis=0)
     U, _, Vt = np.linalg.svd(a.T @ b)
     sign = np.diag([1.0, 1.0, np.sign(np.linalg.det(U @ Vt))])
-    frame = np.eye(4)
-    frame[:3, :3] = U @ sign @ Vt
-    frame[:3, 3] = predicted.mean(axis=0) - frame[:3, :3] @ measured.mean(axis=0)
-    return frame
+    R = U @ sign @ Vt
+    return transform(predicted.mean(axis=0) - R @ measured.mean(axis=0), R)
 
 
 def _why(robot: MeasuredRobot, predicted: Array, miss: float) -> tuple[str, str]:
@@ -641,8 +636,7 @@ def _contradiction(robot: MeasuredRobot, readings: Array) -> float:
 
 def check_sensors(robot: MeasuredRobot) -> None:
     """Raise `MeasurementError` where readings of passive joints fit the drawing once two columns are exchanged."""
-    measured, drives = robot.measured, robot.mechanism.actuated_joints
-    joints, now = measured.joints, _sensors_miss(robot)
+    measured, joints, now = robot.measured, robot.measured.joints, _sensors_miss(robot)
     if now < OTHERS:
         return
     tried = []
@@ -651,12 +645,7 @@ def check_sensors(robot: MeasuredRobot) -> None:
         miss = _sensors_miss(MeasuredRobot(robot.parameters, turned, robot.frame, robot.nominal))
         tried.append((miss, f"{one} and {other}"))
     if not np.isfinite(measured.position).any():  # which tells exchanged drives
-        for k, m in combinations(range(len(drives)), 2):
-            turned = replace(measured, drives=_exchanged(measured.drives, k, m))
-            states, there = MeasuredRobot.standing(robot.parameters, turned)
-            if there.all():
-                miss = _sensors_miss(MeasuredRobot(robot.parameters, turned, nominal=states))
-                tried.append((miss, f"{drives[k]} and {drives[m]}"))
+        tried += [(_sensors_miss(there), names) for names, there in _with_drives_exchanged(robot)]
     miss, names = min(tried, default=(np.inf, ""))
     if miss < SWAPPED * now:
         problem = f"the readings of joints deviate from the drawing by {now:.3g} times what is expected of a machine"
@@ -672,6 +661,16 @@ def _sensors_miss(robot: MeasuredRobot) -> float:
         away = np.abs(miss if slides else np.arctan2(np.sin(miss), np.cos(miss)))[np.isfinite(reading)]
         total += float(np.median(away)) / EXPECTED["m" if slides else "rad"] if len(away) else 0.0
     return total
+
+
+def _with_drives_exchanged(robot: MeasuredRobot) -> Iterator[tuple[str, MeasuredRobot]]:
+    """Two drives, and the robot that stands at all rows with their columns exchanged."""
+    drives = robot.mechanism.actuated_joints
+    for one, other in combinations(range(len(drives)), 2):
+        turned = replace(robot.measured, drives=_exchanged(robot.measured.drives, one, other))
+        states, there = MeasuredRobot.standing(robot.parameters, turned)
+        if there.all():
+            yield f"{drives[one]} and {drives[other]}", MeasuredRobot(robot.parameters, turned, nominal=states)
 
 
 def _exchanged(columns: NDArray[Any], one: int, other: int) -> NDArray[Any]:
@@ -691,7 +690,7 @@ def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:
         near = 500.0 < ratio < 2000.0
         hint = "the unit looks like mm: write 'distance [mm]'" if near else "give the start point: from_x, ..."
         raise MeasurementError(measured.source, f"distances are {ratio:.3g} times those of the drawing", hint)
-    drives, now = robot.mechanism.actuated_joints, _distance_miss(robot)
+    now = _distance_miss(robot)
     if now < WEAK * _expected_miss(robot):
         return
     tried = []
@@ -699,12 +698,8 @@ def _check_distances(robot: MeasuredRobot, predicted: Array) -> None:
         turned = replace(measured, origin=_exchanged(measured.origin, one, other))
         names = f"from_{'xyz'[one]} and from_{'xyz'[other]}"
         tried.append((_distance_miss(MeasuredRobot(robot.parameters, turned, nominal=robot.nominal)), names))
-    for one, other in combinations(range(len(drives)), 2):
-        turned = replace(measured, drives=_exchanged(measured.drives, one, other))
-        states, stands = MeasuredRobot.standing(robot.parameters, turned)
-        if states is not None and stands.all():
-            miss = _distance_miss(MeasuredRobot(robot.parameters, turned, nominal=states))
-            tried.append((miss, f"{drives[one]} and {drives[other]}"))
+    if not robot.redundant:
+        tried += [(_distance_miss(there), names) for names, there in _with_drives_exchanged(robot)]
     miss, names = min(tried)
     if miss < SWAPPED * now:
         problem = f"the median deviation of the distances from the drawing is {1e3 * now:.3g} mm"

@@ -7,13 +7,12 @@ docs/calibration.md describes the columns, units, empty cells and comments.
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +22,8 @@ from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import rotation_from_quaternion, rotation_from_rpy
 from pkm_kinematics.graph_model import GraphModel
-from pkm_runtime.errors import PkmError
-from pkm_runtime.whole_files import write_whole
+from pkm_runtime.errors import UsageError, nearest
+from pkm_runtime.whole_files import read_small, write_whole
 
 LARGEST = 20_000_000  # bytes of a file
 UNITS = {"m": 1.0, "mm": 1e-3, "um": 1e-6, "cm": 1e-2, "in": 0.0254, "rad": 1.0, "mrad": 1e-3, "deg": math.pi / 180.0}
@@ -39,11 +38,8 @@ HEAD = re.compile(r"\s*([A-Za-z_][\w/.-]*)\s*(?:\[\s*(\w+)\s*\])?\s*$")
 TURN = 6.3  # rad
 
 
-class MeasurementError(PkmError):
+class MeasurementError(UsageError):
     """Measurements that cannot be used: the place in the file, the problem and the remedy."""
-
-    def __init__(self, place: str, problem: str, remedy: str) -> None:
-        super().__init__(f"{place}: {problem}; {remedy}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,19 +91,7 @@ def read_measurements(path: str | Path, mechanism: Mechanism) -> Measurements:
 
 def text_of(path: str | Path) -> str:
     """The text of a file of measurements. Raises `MeasurementError` where it has none."""
-    try:  # without waiting for what another process may write into a pipe
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            data = file.read(LARGEST + 1) or b""
-    except OSError as error:
-        raise MeasurementError(
-            str(path), f"cannot be read ({error.strerror})", "give the path of a CSV file"
-        ) from error
-    if len(data) > LARGEST:
-        raise MeasurementError(str(path), f"is larger than {LARGEST // 10**6} MB", "give measurements of poses")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MeasurementError(str(path), "is not UTF-8 text", "save it as CSV UTF-8") from error
+    return read_small(path, LARGEST, partial(MeasurementError, str(path)))
 
 
 def parse_measurements(text: str, mechanism: Mechanism, source: str = "measurements") -> Measurements:
@@ -149,8 +133,7 @@ def _columns(heads: Sequence[str], known: Mapping[str, bool], place: str) -> lis
             raise MeasurementError(place, f"{head[:40]!r} is not a column name", "write NAME or NAME [unit]")
         name, unit = match.group(1), match.group(2)
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"this robot has {', '.join(known)}"
+            hint = nearest(name, known, f"this robot has {', '.join(known)}")
             raise MeasurementError(place, f"there is no column {name!r}", hint)
         if name in (one for one, _ in found):
             raise MeasurementError(place, f"the column {name!r} appears twice", "keep one of them")

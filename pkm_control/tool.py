@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +18,7 @@ from pkm_description.rotations import (
     rotation_from_rpy,
 )
 from pkm_dynamics.weight import together
-from pkm_runtime.errors import PkmError, shortened
+from pkm_runtime.errors import PkmError, nearest, shortened
 from pkm_runtime.yaml_section import Section, read_yaml
 
 _LENGTH = (-1e3, 1e3)  # m
@@ -108,8 +107,8 @@ def tool_named(name: str, tools: Mapping[str, Tool]) -> Tool:
     asked = f"there is no tool '{shortened(name)}'"
     if not tools:
         raise ToolError(f"{asked}: no file of tools was given (tool_file)")
-    near = difflib.get_close_matches(name, tools, 1)
-    raise ToolError(f"{asked}; " + (f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(tools))}"))
+    known = f"there are {', '.join(sorted(tools))}"
+    raise ToolError(f"{asked}; {nearest(name, tools, known)}")
 
 
 def _turned(attitude: Array, vector: Array) -> Array:

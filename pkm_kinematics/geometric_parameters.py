@@ -15,7 +15,6 @@ together: a parallelogram's rods both longer; none that lock them by their squar
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -26,7 +25,7 @@ from pkm_description.joint_geometry import frame_along, freedoms
 from pkm_description.loops.closure import independent
 from pkm_description.mechanism import Array, Joint, JointType, Mechanism
 from pkm_kinematics.graph_model import ORIGIN, RANK, RATIO, GraphModel, Placed, States
-from pkm_runtime.errors import PkmError
+from pkm_runtime.errors import PkmError, nearest
 
 STATES = 60  # at which what can be told apart is judged
 WIDE = 0.8  # rad, and of the robot's size: of those at which loops that repeat each other have to close
@@ -104,9 +103,8 @@ class GeometricParameters:
         total = np.zeros((len(self.model.places), 6))
         for name, value in values.items():
             if name not in self.named:
-                there = difflib.get_close_matches(name, self.named, n=1)
-                hint = f"; did you mean {there[0]!r}?" if there else ""
-                raise PkmError(f"{self.mechanism.name} has no geometric parameter {name!r}{hint}")
+                remedy = nearest(name, self.named, "`named` lists them")
+                raise PkmError(f"{self.mechanism.name} has no geometric parameter {name!r}; {remedy}")
             total += value * self.named[name].weights
         return total
 

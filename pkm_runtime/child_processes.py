@@ -17,6 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from pkm_runtime.whole_files import own_status
+
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 _NICENESS = 5  # of what keeps no time; what does gets as much less where that is permitted
 _LOOK = 0.005  # s, between two looks whether one has ended
@@ -123,17 +125,10 @@ def hear_end() -> None:
     """In the main thread: from now on, signals that would end this process do so after what it is to do at its end."""
     # those that the program ignores or handles, in C too (as rclpy does), are its own
     if threading.current_thread() is threading.main_thread():
-        caught = _caught_signals()
+        caught = own_status("SigCgt", 16, 0)
         for number in ENDING:
             if signal.getsignal(number) is signal.SIG_DFL and not caught >> (number - 1) & 1:
                 signal.signal(number, _end_by)
-
-
-def _caught_signals() -> int:
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("SigCgt:")).split()[1], 16)
-    return 0
 
 
 def _end_by(number: int, _: FrameType | None) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 _LONGEST = 1000  # characters of a quotation in a message
@@ -41,6 +43,12 @@ class ConfigurationError(UsageError):
         self.element = printable(element)
         where = ", ".join(filter(None, (source, f"line {line}" if line else "", self.element)))
         super().__init__(where, printable(problem), remedy)
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str) -> str:
+    """A remedy for a name that is not known."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _MODE = 0o666  # of a new file, less what the user's mask takes
@@ -79,18 +79,34 @@ def read_safely(folder: Path, name: str, sources: Path | None = None) -> bytes:
         os.close(inside)
 
 
+def read_small(path: str | Path, most: int, wrong: Callable[[str, str], Exception]) -> str:
+    """Text of a UTF-8 file of at most so many bytes; raises what `wrong` makes of the problem and the remedy."""
+    try:  # without waiting for what another process may write into a pipe
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            data = file.read(most + 1) or b""
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise wrong(problem, "give the path of a file") from error
+    if len(data) > most:
+        raise wrong(f"has more than {most} bytes", "give another file: its kind is smaller")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise wrong("is not UTF-8 text", "save it as plain text in UTF-8") from error
+
+
+def own_status(key: str, base: int, otherwise: int) -> int:
+    """A number that Linux tells of this process (proc(5)), `otherwise` on other systems."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith(f"{key}:")).split()[1], base)
+    return otherwise
+
+
 def _mode(file: Path) -> int | None:
     """Permissions of a file, or of a new one; None for a device or a pipe, which is written as it is."""
     try:
         found = file.stat().st_mode
     except OSError:
-        return _MODE & ~_mask()
+        return _MODE & ~own_status("Umask", 8, 0o022)  # else it can only be read by setting it
     return stat.S_IMODE(found) if stat.S_ISREG(found) else None
-
-
-def _mask() -> int:
-    """The user's mask, which can only be read by setting it; from Linux' process data without that."""
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        status = Path("/proc/self/status").read_text()
-        return int(next(line for line in status.splitlines() if line.startswith("Umask:")).split()[1], 8)
-    return 0o022

@@ -7,18 +7,18 @@ numbers are as people mean them, each key stands once, lines are known, and bad 
 
 from __future__ import annotations
 
-import difflib
 import math
-import os
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from pkm_runtime.errors import ConfigurationError, PkmError, shortened
+from pkm_runtime.errors import ConfigurationError, PkmError, nearest, shortened
+from pkm_runtime.whole_files import read_small
 
 DEPTH = 30  # mappings and lists within each other
 _DIGITS = 18  # of an integer; beyond these it is a float
@@ -144,8 +144,7 @@ class Section:
     def finish(self) -> None:
         """Refuse keys that were not taken."""
         for key in sorted(str(key) for key in self._values if key not in self._known):
-            near = difflib.get_close_matches(key, self._known, n=1)
-            remedy = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(sorted(self._known))}"
+            remedy = nearest(key, self._known, f"known here: {', '.join(sorted(self._known))}")
             where = self
             if key not in self._own:
                 where = Section(self.source, "defaults", {})
@@ -166,22 +165,11 @@ class Section:
 def read_yaml(path: str | Path) -> tuple[str, Any]:
     """Name and contents of a small file; `ConfigurationError` where it cannot be read."""
     source = Path(path).name
+    text = read_small(path, _LARGEST, partial(ConfigurationError, str(path), ""))
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            data = file.read(_LARGEST + 1)
-    except (OSError, ValueError) as error:
-        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
-        raise ConfigurationError(str(path), "", problem, "give the path of a file") from error
-    if len(data) > _LARGEST:
-        raise ConfigurationError(
-            source, "", f"has more than {_LARGEST} bytes", "give another file: its kind has at most some hundred lines"
-        )
-    try:
-        return source, read_yaml_text(data.decode("utf-8"))
+        return source, read_yaml_text(text)
     except YamlError as error:
         raise ConfigurationError(source, "", error.problem, "correct it", error.line) from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(source, "", "is not UTF-8 text", "save it as plain text") from error
 
 
 def read_yaml_text(text: str) -> Any:

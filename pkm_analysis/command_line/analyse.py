@@ -13,8 +13,8 @@ import pkm_analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.question import Found, add_output, answered
 from pkm_analysis.command_line.tasks import TASKS
-from pkm_analysis.requirements.grammar import nearest
 from pkm_description.command_options import add_robot
+from pkm_runtime.errors import nearest
 
 if TYPE_CHECKING:
     from pkm_description import Mechanism

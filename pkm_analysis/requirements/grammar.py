@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import floor, inf, log10, pi
 from typing import NamedTuple
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_runtime.describable import DEGREE, SCALES, measure, number_and_unit
+from pkm_runtime.errors import nearest
 
 CLEARANCE, JOINT = "clearance", "joint:"
 STIFFNESSES = ("stiffness", "turning_stiffness")
@@ -105,12 +105,6 @@ def read_bound(text: str) -> Bound:
 def label_of(coordinate: str) -> str:
     """The short name of a task coordinate: its last part."""
     return coordinate.replace("/", "_").rpartition("_")[2]
-
-
-def nearest(name: str, names: Iterable[str], otherwise: str) -> str:
-    """A remedy for a name that is none."""
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else otherwise
 
 
 def check_coordinate(name: str, chain: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ def test_a_task_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit) as end:
         main(["delta", "workspaec"])
     assert end.value.code == 2
-    assert "no such task as 'workspaec'; did you mean workspace?" in capsys.readouterr().err
+    assert "no such task as 'workspaec'; did you mean 'workspace'?" in capsys.readouterr().err
 
 
 def test_a_task_after_an_option_is_told_where_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +81,7 @@ def test_pages_hold_their_pictures(tmp_path: Path, capsys: pytest.CaptureFixture
         (["five_bar", "workspace", "--range", "x=5:6"], "it is empty"),
         (["five_bar", "workspace", "--range", "x=5"], "write NAME=LOWER:UPPER"),
         (["five_bar", "workspace", "--range", "x=a:b"], "'a' is no number"),
-        (["five_bar", "map", "--quantity", "tipe2"], "did you mean type2"),
+        (["five_bar", "map", "--quantity", "tipe2"], "did you mean 'type2'"),
         (["five_bar", "map", "--quantity", "natural_frequency"], "give the stiffness"),
         (["gough_stewart", "map", "--vary", "x,y,z,yaw"], "more than three coordinates"),
         (["gough_stewart", "workspace", "--hold", "yaw=10"], "10 rad is more than a turn; write 10deg"),
@@ -100,13 +100,13 @@ def test_questions_with_a_fault_are_told(words: list[str], answer: str, capsys: 
 
 NONSENSE = [
     (["dleta"], "did you mean delta"),
-    (["delta", "workspaec"], "did you mean workspace?"),
+    (["delta", "workspaec"], "did you mean 'workspace'?"),
     (["delta", "workspace", "--bogus"], "unrecognized arguments: --bogus"),
-    (["delta", "map", "--quantity", "fource:z"], "did you mean force:z?"),
-    (["delta", "path", "--to", "x=0", "--that", "margni > 0.2"], "did you mean margin?"),
-    (["delta", "workspace", "--require", "speeed > 1 m/s"], "did you mean speed?"),
-    (["gough_stewart", "workspace", "--hold", "yav=10deg"], "did you mean yaw?"),
-    (["delta", "prove", "--box", "x=0:1mm", "--that", "insdie"], "did you mean inside?"),
+    (["delta", "map", "--quantity", "fource:z"], "did you mean 'force:z'?"),
+    (["delta", "path", "--to", "x=0", "--that", "margni > 0.2"], "did you mean 'margin'?"),
+    (["delta", "workspace", "--require", "speeed > 1 m/s"], "did you mean 'speed'?"),
+    (["gough_stewart", "workspace", "--hold", "yav=10deg"], "did you mean 'yaw'?"),
+    (["delta", "prove", "--box", "x=0:1mm", "--that", "insdie"], "did you mean 'inside'?"),
     (["delta", "workspace", "--kind", "totl"], "invalid choice"),
 ]
 

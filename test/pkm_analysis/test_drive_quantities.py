@@ -146,7 +146,7 @@ def test_they_bound_workspaces_and_fill_maps() -> None:
         ("five_bar", "position_error", "--sensor-error"),
         ("tripod_3prs", "speed", "turns with the pose"),
         ("agile_eye", "force", "take moment"),
-        ("five_bar", "forse:x", "did you mean force:x?"),
+        ("five_bar", "forse:x", "did you mean 'force:x'?"),
     ],
 )
 def test_what_has_no_answer_says_why(robot: str, name: str, answer: str) -> None:

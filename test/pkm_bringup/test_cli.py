@@ -46,7 +46,7 @@ def test_what_there_is_is_listed_and_near_words_are_named(capsys: pytest.Capture
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"pkm {version('pkm_control')}\n"
     assert main(["chekc"]) == 2
-    assert "did you mean check?" in capsys.readouterr().err
+    assert "did you mean 'check'?" in capsys.readouterr().err
     assert main(["dance"]) == 2
     assert "choose one of run, simulate, play, servo-setup, move" in capsys.readouterr().err
 

@@ -208,7 +208,7 @@ def test_one_coordinate_and_own_freedoms() -> None:
         ({"ranges": {"x": (5.0, 6.0), "y": (5.0, 6.0)}}, "it is empty"),
         ({"requirements": ["type2 > 0.2"]}, "0.2 has no unit; write '0.2 rad/m'"),
         ({"requirements": ["type2 > 0.2 mm"]}, "'mm' is no unit of it"),
-        ({"requirements": ["tipe2 > 0.2"]}, "did you mean type2"),
+        ({"requirements": ["tipe2 > 0.2"]}, "did you mean 'type2'"),
         ({"requirements": ["type2"]}, "it cannot be read"),
         ({"requirements": ["joint:arm > 1 rad"]}, "no limb has one of that name"),
         ({"vary": ["w"]}, "the robot has none of that name; choose one of: x, y"),
