@@ -20,6 +20,7 @@ from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_description.joint_geometry import home_positions, link_frames
 from pkm_description.mechanism import Array, JointType, LoopType, Mechanism
 from pkm_description.picture import link_poses
+from pkm_description.rotations import transform
 from pkm_description.urdf.visuals import Visual, collisions_of, visuals_of
 from pkm_kinematics import Kinematics
 from pkm_runtime.chunks import slices
@@ -236,9 +237,7 @@ class Clearance(Describable):
         """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies at poses (n, 7), `joints` (needs, n) [rad, m]."""
         names = [self.kinematics.joint_names[number - WIDTH] for number in self.needs]
         values = {name: np.full(len(poses), home) for name, home in home_positions(self.kinematics.mechanism).items()}
-        platform = np.tile(np.eye(4), (len(poses), 1, 1))
-        platform[:, :3, :3] = scipy.spatial.transform.Rotation.from_quat(poses[:, 3:]).as_matrix()
-        platform[:, :3, 3] = poses[:, :3]
+        platform = transform(poses[:, :3], scipy.spatial.transform.Rotation.from_quat(poses[:, 3:]).as_matrix())
         frames = link_frames(self.kinematics.mechanism, platform, values | dict(zip(names, joints, strict=True)))
         missing = [body.link for body in self.bodies if body.link not in frames]
         if missing:

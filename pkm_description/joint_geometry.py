@@ -24,6 +24,7 @@ from pkm_description.rotations import (
     rotation_about,
     rpy_from_rotation,
     skew,
+    transform,
     vector_from_rotation,
 )
 
@@ -50,6 +51,11 @@ def frame_along(axis: Array) -> Array:
     x = near - z * float(z @ near)
     x /= np.linalg.norm(x)
     return np.column_stack((x, cross(z, x), z))
+
+
+def transform_along(axis: Array) -> Array:
+    """Transform (4, 4) that turns by `frame_along`."""
+    return transform(np.zeros(3), frame_along(axis))
 
 
 def freedoms(joint: Joint) -> tuple[Freedom, ...]:

@@ -156,16 +156,18 @@ def quaternion_from_rotation(rotation: Array) -> Array:
 
 
 def transform(position: Array, rotation: Array) -> Array:
-    """Transform (4, 4) from a position (3,) and a rotation (3, 3)."""
-    result = np.eye(4)
-    result[:3, :3] = rotation
-    result[:3, 3] = position
+    """Transforms (..., 4, 4) from positions (..., 3) and rotations (..., 3, 3)."""
+    result = np.zeros((*rotation.shape[:-2], 4, 4))
+    result[..., :3, :3] = rotation
+    result[..., :3, 3] = position
+    result[..., 3, 3] = 1.0
     return result
 
 
 def inverse_transform(frame: Array) -> Array:
-    """Inverse (4, 4) of a transform (4, 4)."""
-    return transform(-frame[:3, :3].T @ frame[:3, 3], frame[:3, :3].T)
+    """Inverses (..., 4, 4) of transforms (..., 4, 4)."""
+    R = np.swapaxes(frame[..., :3, :3], -1, -2)
+    return transform(-(R @ frame[..., :3, 3:])[..., 0], R)
 
 
 def pose_from_transform(frame: Array) -> Array:

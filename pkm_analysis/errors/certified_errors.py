@@ -202,12 +202,6 @@ def _mean(one: Form, other: Form) -> Form:
     return Form(one.middle, 0.5 * (one.radius + other.radius + apart), one.slopes)
 
 
-def _joined(parts: list[Form]) -> Form:
-    slopes = [one.slopes for one in parts if one.slopes is not None]
-    middle, radius = (np.concatenate([getattr(one, name) for one in parts], axis=-1) for name in ("middle", "radius"))
-    return Form(middle, radius, np.concatenate(slopes, axis=-1) if slopes else None)
-
-
 @dataclass(frozen=True, eq=False)
 class _Drawn:
     q: Form
@@ -362,7 +356,7 @@ class _Enclosure:
         """Upper bounds (n,) of the position error where joints and platform of the drawing are enclosed."""
         n = len(q.middle)
         J, places = self._derivatives(q, _platform(frames, motion), 0.0 * self.shifts)
-        drawn = _Drawn(q, frames, motion, J, _joined(places))
+        drawn = _Drawn(q, frames, motion, J, Form.joined(places, -1))
         e = np.zeros((n, len(self.unknown)))
         bounds, ok = np.full(n, np.inf), np.zeros(n, dtype=bool)
         for guess in range(GUESSES):
@@ -391,9 +385,9 @@ class _Enclosure:
         wide[:, self.drives] += self.sensors
         platform = _platform(drawn.frames, drawn.motion, e[:, len(self.passive) :])
         J, places = self._derivatives(Form(q.middle, wide, q.slopes), platform, self.shifts)
-        mean, by_place = _mean(J, drawn.J), _mean(_joined(places), drawn.by_place)
+        mean, by_place = _mean(J, drawn.J), _mean(Form.joined(places, -1), drawn.by_place)
         by_drives = mean[..., self.drives] @ Form.exactly(np.diag(self.sensors))
-        return mean, _Effects(_joined([by_drives, by_place @ Form.exactly(self.weights)]), self.singles)
+        return mean, _Effects(Form.joined([by_drives, by_place @ Form.exactly(self.weights)], -1), self.singles)
 
     def _farthest(self, C: Form, J: Form, effects: _Effects, e: Array) -> Array:
         """Upper bounds (n,) of the position error where the unknowns are off by at most e (n, k)."""

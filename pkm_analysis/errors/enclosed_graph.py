@@ -158,7 +158,7 @@ class EnclosedGraph:
                 by_place[k].append(_along(kept, self._by_place(k, place.side, ends, pairs)))
         if not model.free_platform:
             self._held(rows, by_place)
-        return _stacked(rows), [_stacked(parts) for parts in by_place]
+        return Form.joined(rows, -2), [Form.joined(parts, -2) for parts in by_place]
 
     def _held(self, rows: list[Form], by_place: list[list[Form]]) -> None:
         """A platform that hangs on a limb is where the one that is given is: six rows more."""
@@ -248,7 +248,7 @@ def _along(directions: Form | None, J: Form) -> Form:
     if directions is None:
         return J
     linear = directions @ J[:, :3]
-    return _stacked([linear, J[:, 3:]])
+    return Form.joined([linear, J[:, 3:]], -2)
 
 
 def _turned_together(R: Form, other: Form) -> list[Form]:
@@ -408,12 +408,6 @@ def _put(J: Form, column: int, sign: float, linear: Form, angular: Form | None, 
     for row, pair in enumerate(pairs, start=3):
         if angular is not None:
             _add(J, (slice(None), row, column), dotted(pair, angular), sign)
-
-
-def _stacked(parts: list[Form]) -> Form:
-    slopes = [one.slopes for one in parts if one.slopes is not None]
-    middle, radius = (np.concatenate([getattr(one, name) for one in parts], axis=1) for name in ("middle", "radius"))
-    return Form(middle, radius, np.concatenate(slopes, axis=2) if slopes else None)
 
 
 def _displaced(frame: Array, translation: float, angle: float) -> Form:

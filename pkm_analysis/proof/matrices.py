@@ -52,6 +52,13 @@ class Form:
         """Without a radius."""
         return Form(A, np.zeros_like(A))
 
+    @staticmethod
+    def joined(parts: list[Form], axis: int) -> Form:
+        """Some that lie side by side along an axis, which counts from the last."""
+        slopes = [one.slopes for one in parts if one.slopes is not None]
+        middle, radius = (np.concatenate([getattr(one, name) for one in parts], axis) for name in ("middle", "radius"))
+        return Form(middle, radius, np.concatenate(slopes, axis) if slopes else None)
+
     @cached_property
     def tilt(self) -> Array | float:
         """By how much the coordinates move the middle at most."""

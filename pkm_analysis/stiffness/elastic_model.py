@@ -21,7 +21,7 @@ from pkm_analysis.stiffness.link_beams import Body, Hung, Piece, alike, body_of,
 from pkm_description.graph import rigid_with
 from pkm_description.joint_geometry import frame_along, home_positions, link_frames, value_of
 from pkm_description.mechanism import Array, Bearing, Cable, Joint, JointType, Link, Loop, LoopType, Mechanism
-from pkm_description.rotations import skew
+from pkm_description.rotations import inverse_transform, skew
 from pkm_description.urdf.visuals import Visual, visuals_of
 
 FREE, RIGID = 0.0, np.inf  # stiffness of a degree of freedom
@@ -277,7 +277,7 @@ class Structure:
         """Nodes, beams and masses of a body, and on which of the nodes its joints hang."""
         m, body = self.mechanism, self.bodies[k]
         frame = poses[body[0]]
-        R, to_body = frame[..., :3, :3], _inverse(frame)
+        R, to_body = frame[..., :3, :3], inverse_transform(frame)
         heavy = [m.link_named[name] for name in body if not m.link_named[name].inertial.massless]
         coms = {one.name: _point(poses[one.name], one.inertial.com) for one in heavy}
         own = [(n, link) for n, p in enumerate(placed) for link in p.links if self.body_of[link] == k]
@@ -331,7 +331,7 @@ class Structure:
         if k in self._constant_pieces:
             return self._constant_pieces[k]
         m, found, body = self.mechanism, [], self.bodies[k]
-        to_body = _inverse(poses[body[0]])
+        to_body = inverse_transform(poses[body[0]])
         ends = {m.base_link, m.platform_link} & {*body}
         for name in body:
             if name in self.cables:
@@ -481,13 +481,6 @@ def _held(bearing: Bearing, universal: bool) -> Array:
 def _point(frame: Array, point: Array) -> Array:
     """A point (..., 3) of a frame (..., 4, 4) in that in which this is given."""
     return np.asarray((frame[..., :3, :3] @ point[..., None])[..., 0] + frame[..., :3, 3])
-
-
-def _inverse(frame: Array) -> Array:
-    found = np.array(frame)
-    found[..., :3, :3] = R = np.swapaxes(frame[..., :3, :3], -1, -2)
-    found[..., :3, 3] = -(R @ frame[..., :3, 3:])[..., 0]
-    return found
 
 
 def _first(array: Array) -> Array:

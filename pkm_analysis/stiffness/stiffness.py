@@ -29,7 +29,7 @@ from pkm_analysis.stiffness.elastic_solution import ElasticSystem, Response
 from pkm_analysis.stiffness.initial_stress import Buckling, Loaded, loaded
 from pkm_analysis.stiffness.link_beams import DiffersError
 from pkm_description.mechanism import Array, Inertial
-from pkm_description.rotations import skew
+from pkm_description.rotations import skew, transform
 from pkm_dynamics import Distribution
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.solve.singularity import scaling
@@ -337,16 +337,10 @@ class Stiffness(Plottable):
         m = self.model
         return {
             "robot": self.robot.name,
-            "pose": self.pose.tolist(),
             "origin": m.origin.tolist(),
             "platform": m.platform,
-            "stiffness": self.stiffness.tolist(),
-            "compliance": self.compliance.tolist(),
+            **self._plain("pose", "stiffness", "compliance", "sag", "payload", "wrench", "deflection"),
             "rigid_directions": self.rigid.tolist(),
-            "sag": self.sag.tolist(),
-            "payload": self.payload,
-            "wrench": self.wrench.tolist(),
-            "deflection": self.deflection.tolist(),
             **(dict.fromkeys(UNDER_LOAD) if self.slack else _numbers_under_load(self)),
             "frequencies": self.vibrations.frequency[:10].tolist(),
             "softest": {"direction": self.softest[0].tolist(), "compliance": self.softest[1]},
@@ -479,10 +473,8 @@ class Stiffnesses:
 
     def _model(self, at: Configuration) -> ElasticModel:
         place = np.asarray(at.pose, dtype=float)
-        poses = np.zeros((*place.shape[:-1], 4, 4))
-        poses[..., :3, :3] = Rotation.from_quat(place[..., 3:]).as_matrix()
-        poses[..., :3, 3], poses[..., 3, 3] = place[..., :3], 1.0
-        return self.structure.model(poses, at.by_name("joints"))
+        frames = transform(place[..., :3], Rotation.from_quat(place[..., 3:]).as_matrix())
+        return self.structure.model(frames, at.by_name("joints"))
 
     def over(self, at: Configuration, of: Callable[[ElasticSystem], Array], *shape: int) -> Array:
         """What is asked of the structure at poses (n, 7), many at once; NaN where it is singular.

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.joint_geometry import child_frame, frame_along, freedoms
+from pkm_description.joint_geometry import child_frame, frame_along, freedoms, transform_along
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import (
     RIGID,
@@ -178,8 +178,7 @@ class Assembly:
             elif kind not in ("spherical", "fixed"):  # each frame's z along the axis, so that both ends keep their own
                 joint.axis = np.array([0.0, 0.0, 1.0])
                 joint.first, joint.second = (
-                    frame @ transform(np.zeros(3), frame_along(axis))
-                    for frame, axis in zip((first, second), ends, strict=True)
+                    frame @ transform_along(axis) for frame, axis in zip((first, second), ends, strict=True)
                 )
         joint.drawn = position_as_drawn(self.bodies, joint)
         self.joints.append(joint)

@@ -190,10 +190,7 @@ class _Reader:
         """Pose (4, 4) in metres of a prim in the world, and its scale (3,)."""
         matrix = np.array(self.transforms.GetLocalToWorldTransform(prim)).T
         scale = np.linalg.norm(matrix[:3, :3], axis=0)
-        pose = np.eye(4)
-        pose[:3, :3] = matrix[:3, :3] / scale
-        pose[:3, 3] = matrix[:3, 3] * self.metre
-        return pose, scale * self.metre
+        return transform(matrix[:3, 3] * self.metre, matrix[:3, :3] / scale), scale * self.metre
 
     def _named(self, prim: Any, taken: Any) -> str:
         name = str(prim.GetAttribute("pkm:name").Get() or prim.GetName())
@@ -243,8 +240,7 @@ class _Reader:
         """The body of an end of a joint, and the joint's frame in it."""
         targets = prim.GetRelationship(f"physics:body{number}").GetTargets()
         place = np.array(prim.GetAttribute(f"physics:localPos{number}").Get() or (0.0, 0.0, 0.0), dtype=np.float64)
-        local = np.eye(4)
-        local[:3, :3] = _quaternion(prim.GetAttribute(f"physics:localRot{number}").Get())
+        local = transform(np.zeros(3), _quaternion(prim.GetAttribute(f"physics:localRot{number}").Get()))
         target = self.stage.GetPrimAtPath(targets[0]) if targets else None
         if targets and not target:
             problem = f"there is no prim {targets[0]}, its physics:body{number}"

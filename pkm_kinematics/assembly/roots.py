@@ -232,13 +232,12 @@ def all_roots(system: NDArray[np.float64], start_system: StartSystem, finite: Fo
 
 
 class _Ends(NamedTuple):
-    """Where paths ended: by tracking, then by Newton's method on the target; the radii of `kantorovich` there."""
+    """Where paths ended: by tracking, then by Newton's method on the target; the second radii of `kantorovich`."""
 
     tracked: Complex  # (k, n + 1)
     reached: NDArray[np.float64]  # (k,) fraction of the path
     points: Complex  # (k, n + 1)
-    exist: NDArray[np.float64]  # (k,) NaN, as the next, where a path got stuck or its end is not simple
-    unique: NDArray[np.float64]
+    unique: NDArray[np.float64]  # (k,) NaN where a path got stuck or its end is not simple
 
 
 def _ends(start: Complex, solutions: Complex, target: Complex, tolerance: float, caution: float) -> _Ends:
@@ -247,10 +246,9 @@ def _ends(start: Complex, solutions: Complex, target: Complex, tolerance: float,
     points = tracked.copy()
     for k in np.flatnonzero((outcome != TRACKED) & (reached > ALMOST)):
         refine(target, points[k], 20)  # near a multiple solution the last stretch is too short for a step
-    exist, unique = kantorovich(target, points)
-    stuck = (outcome != TRACKED) & (reached <= ALMOST)
-    exist[stuck] = unique[stuck] = np.nan
-    return _Ends(tracked, reached, points, exist, unique)
+    _, unique = kantorovich(target, points)
+    unique[(outcome != TRACKED) & (reached <= ALMOST)] = np.nan
+    return _Ends(tracked, reached, points, unique)
 
 
 class _Found:

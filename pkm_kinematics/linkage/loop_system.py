@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.graph import path_from_base
-from pkm_description.joint_geometry import Freedom, frame_along, freedoms
+from pkm_description.joint_geometry import Freedom, freedoms, transform_along
 from pkm_description.loops.closure import ClosureModel, independent
 from pkm_description.mechanism import Array, Coupling, Joint, Loop, LoopType
 from pkm_description.rotations import inverse_transform, transform
@@ -48,7 +48,7 @@ def loop_sides(model: ClosureModel, loop: Loop, position: Position) -> Iterator[
     link = next((way[shared].parent for way in ways if way[shared:]), None)
     start = inverse_transform(next((_to_first(one) for one in model.joints if one.parent == link), np.eye(4)))
     for way, frame, axis in zip(ways, (loop.predecessor_frame, loop.successor_frame), axes, strict=True):
-        found, frames = chain_of(way[shared:], frame @ _along(axis))
+        found, frames = chain_of(way[shared:], frame @ transform_along(axis))
         yield chained(found, [start @ frames[0], *frames[1:]], position, model.length, loop.type)
 
 
@@ -126,7 +126,7 @@ def chain_of(way: Sequence[Joint], end: Array) -> Chain:
     for joint in way:
         frame = frame @ joint.origin
         for freedom in freedoms(joint):
-            turn = _along(freedom.axis)
+            turn = transform_along(freedom.axis)
             found.append((joint, freedom))
             frames.append(frame @ turn)
             frame = turn.T
@@ -185,11 +185,7 @@ def _turned_about(R: Any, axis: int, c: Number, s: Number) -> Any:
 
 
 def _to_first(joint: Joint) -> Array:
-    return joint.origin @ next((_along(one.axis) for one in freedoms(joint)), np.eye(4))
-
-
-def _along(axis: Array) -> Array:
-    return transform(np.zeros(3), frame_along(axis))
+    return joint.origin @ next((transform_along(one.axis) for one in freedoms(joint)), np.eye(4))
 
 
 def moving(

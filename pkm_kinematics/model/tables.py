@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.description_error import DescriptionError
-from pkm_description.joint_geometry import Freedom, frame_along, freedoms
+from pkm_description.joint_geometry import Freedom, frame_along, freedoms, transform_along
 from pkm_description.mechanism import Array, Joint, Loop, LoopType, Mechanism
+from pkm_description.rotations import transform
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.model_and_data import MATRICES, SLOWEST, Data, Model, Records, copy_records
 from pkm_kinematics.kernels.position.closures import start_rows
@@ -78,9 +79,8 @@ class Graph:
 def body_behind(freedom: Freedom, parent: int, at: Array, joint: Joint | None = None) -> tuple[Body, Array]:
     """The body that a degree of freedom at `at` (4, 4) of the parent moves, z its axis, and that frame in it."""
     align = frame_along(freedom.axis)
-    behind = np.eye(4)
-    behind[:3, :3] = align.T
-    return Body(freedom.name, parent, freedom.slides, at[:3, :3] @ align, at[:3, 3].copy(), joint=joint), behind
+    body = Body(freedom.name, parent, freedom.slides, at[:3, :3] @ align, at[:3, 3].copy(), joint=joint)
+    return body, transform(np.zeros(3), align.T)
 
 
 def build_graph(mechanism: Mechanism) -> Graph:
@@ -128,12 +128,9 @@ def add_mass(row: Any, ten: Array) -> None:
 def _closure(loop: Loop, link_body: dict[str, int], link_frame: dict[str, Array]) -> Closure:
     """A loop with its frames turned so that z is the joint's axis (the second axis, on a universal's successor)."""
     kind, rows = _KINDS[loop.type]
-    turn = np.eye(4)
-    turn[:3, :3] = frame_along(loop.axis)
-    turn_successor = turn
+    turn = turn_successor = transform_along(loop.axis)
     if loop.type is LoopType.UNIVERSAL or not np.allclose(loop.axis, loop.axis2, atol=1e-12):
-        turn_successor = np.eye(4)
-        turn_successor[:3, :3] = frame_along(loop.axis2)
+        turn_successor = transform_along(loop.axis2)
     return Closure(
         loop.name,
         kind,

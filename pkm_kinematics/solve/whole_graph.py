@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pkm_description.joint_geometry import floating_freedoms
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.rotations import pose_from_transform, transform_from_pose
+from pkm_description.rotations import pose_from_transform, transform, transform_from_pose
 from pkm_kinematics.batch import nans, over_cores
 from pkm_kinematics.kernels.path.follow import PoseRows
 from pkm_kinematics.kernels.path.follow_graph import follow_graphs
@@ -174,16 +174,13 @@ class WholeGraph:
 
     def platform_transform(self, state: NDArray[Any]) -> Array:
         """Transform (4, 4) of the platform in the base frame where the bodies of `tables` stand in a workspace."""
-        T = np.eye(4)
-        T[:3, :3], T[:3, 3] = state["R"][self.platform_carrier], state["p"][self.platform_carrier]
-        return T @ self.tail
+        return transform(state["p"][self.platform_carrier], state["R"][self.platform_carrier]) @ self.tail
 
 
 def _platform_branch(task: Task, home: Array) -> tuple[list[Body], Array]:
     """Bodies of the platform's branch, or six about home, each carried by the one before; its frame in the last."""
     if task.names:
-        tail = np.eye(4)
-        tail[:3, :3], tail[:3, 3] = task.record["tail"][0], task.record["tail_point"][0]
+        tail = transform(task.record["tail_point"][0], task.record["tail"][0])
         return [
             Body(name, 0, bool(row["prismatic"]), row["rotation"].copy(), row["translation"].copy())
             for name, row in zip(task.names, task.chain[1:], strict=True)
