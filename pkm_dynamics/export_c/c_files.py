@@ -223,6 +223,7 @@ class CFiles:
             "SHORT": self.scalar.number(SHORT * STEP),
             "SHORT_PART": self.scalar.number(SHORTEST),
             "CLOSED_PART": self.scalar.number(engine.SHORTEST / (engine.SHORTER * STEP)),
+            "ROUND_PART": self.scalar.number(engine.ROUND / (engine.SHORTER * STEP)),
             "JUMP": self.scalar.number(JUMP),
             "FAR": self.scalar.number(FAR),
             "QUARTER": self.scalar.number(CONTRACTION),

@@ -94,7 +94,8 @@ static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
 }
 //// FOLLOW
 /* Takes the joints of the limbs from a pose straight to another, both in the motion space. Where corrections shrink too
-   slowly even in the shortest steps, beside a singularity of a limb, those `at_home` go on in steps that close alone. */
+   slowly even in the shortest steps, beside a singularity of a limb, those `at_home` go on in steps that close alone, and
+   of which only the shortest may end beyond it. */
 static int follow_limbs(const REAL from[7], const REAL at[7], int at_home, const REAL side[], REAL q[], REAL found[2])
 {
     REAL way[6], next[7], tried[PLACES], turned_before[NEWTONS], turned[NEWTONS];
@@ -116,14 +117,13 @@ static int follow_limbs(const REAL from[7], const REAL at[7], int at_home, const
             tried[k] = q[k];
         found[0] = found[1] = ZERO;
         int followed = limbs(end < ONE ? next : at, side, tried, found, turned) == PKM_OK;
+        const int shortest = part < (!closed_alone ? SHORT_PART : followed ? ROUND_PART : CLOSED_PART);
         for (int k = 0; k < JOINTS; k++)
             followed = followed && (!newton_turns[k] || FABS(tried[k] - q[k]) <= JUMP);
-        const int shortest = part < (closed_alone ? CLOSED_PART : SHORT_PART);
-        if (!(closed_alone || (shortest && DIVIDED))) {
+        if (!(closed_alone || (shortest && DIVIDED)))
             followed = followed && found[0] <= QUARTER;
-            for (int k = 0; k < NEWTONS && !DIVIDED; k++)
-                followed = followed && !(turned[k] * turned_before[k] < ZERO);
-        }
+        for (int k = 0; k < NEWTONS && !DIVIDED && !(closed_alone && shortest); k++)
+            followed = followed && !(turned[k] * turned_before[k] < ZERO);
         if (followed) {
             for (int k = 0; k < PLACES; k++)
                 q[k] = tried[k];

@@ -178,11 +178,6 @@ class RobotFacts:
             ]
         self.group_of_body = self._groups()
         if self.iterated:
-            self.expect(
-                self.engine.divided or not self._turns_over(),
-                "a limb solved by iteration may slide through its joint and come out on the other side; "
-                "use the Python package",
-            )
             self.solved = self.at_home
             self.expect(bool(np.isfinite(self.solved).all()), "its limbs do not reach the poses beside home")
         self.expect(
@@ -221,16 +216,6 @@ class RobotFacts:
         at = self.kinematics.inverse(self.pose).rows(slice(None))
         twist = at.subspace[0] @ numbers
         return twist, twist + at.spaces(twist[None])[1][0]
-
-    def _turns_over(self) -> bool:
-        """Beside where such a limb turns over, C took another configuration than Python, in one state of 500."""
-        bodies, blocks = self.tables.bodies, self.tables.blocks
-        return any(
-            b["solver"] != CLOSED_FORM
-            and b["rows"] == b["count"]
-            and bool(bodies["prismatic"][b["start"] : b["start"] + b["count"]].any())
-            for b in blocks
-        )
 
     def _groups(self) -> list[str]:
         groups = ["", ""]

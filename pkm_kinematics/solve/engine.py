@@ -29,6 +29,7 @@ from pkm_kinematics.kernels.path.carry_on import (
     StraightPath,
     carry_on,
     solve_near_home,
+    stay_on_a_side,
 )
 from pkm_kinematics.kernels.position.closures import CLOSED
 from pkm_kinematics.solve.coupler_curve import CouplerCurve, trace
@@ -54,7 +55,8 @@ class Engine(RobotConstants):
 
 PASSAGES = 4  # of a curve by one pose that are tried
 SHORTER = 0.25  # a step that fails is tried again at this part of its length
-SHORTEST = 0.005  # where even this fails, the way is blocked
+SHORTEST = 0.005  # where loops stay open even after this, the way is blocked
+ROUND = 0.0005  # the same where loops close: joints that go round a singularity turn quickly
 
 
 class FromHome:
@@ -158,9 +160,8 @@ class FromHome:
         return choice, solved
 
     def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
-        """`continued` of a mechanism of one degree of freedom: what is on its curve, in the order reached from home.
-        Cranks pass dead points on the way: closed forms take the branch nearest by. Off a closed curve: NOT_CONNECTED.
-        """
+        """`continued` of a mechanism of one degree of freedom: what is on its curve, in the order reached from home."""
+        # Cranks pass dead points on the way: closed forms take the nearest branch. Off a closed curve: NOT_CONNECTED.
         seeds, arrived = np.array(start.seeds_for(np.arange(len(poses)))), np.zeros(len(poses), dtype=bool)
         turning = self.robot.body_column[self._iterated_turns]
         waiting = np.flatnonzero(np.isfinite(poses).all(axis=1))
@@ -212,7 +213,8 @@ class FromHome:
             joints = joints.copy()
         if blocked:
             held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))
-            self._in_shorter_steps(held_up, paths[held_up], lengths[held_up], branch, joints, done)
+            begun = start[held_up] if start.ndim > 1 else start[None]
+            self._in_shorter_steps(held_up, paths[held_up], lengths[held_up], branch, begun, joints, done)
         choice = Choice(branch, joints, done == 1.0)
         self.positions.complete(poses, choice, solved, arrived)
         return choice, solved
@@ -247,23 +249,35 @@ class FromHome:
         example = self._path, rows, NEAREST, False, self.positions.unsolved(1), rows, numbers, numbers
         return WithScratch(carry_on, self.robot.data, self.robot.model, *example)
 
+    @cached_property
+    def _stay_on_a_side(self) -> WithScratch:
+        rows, kept = np.empty((1, 7)), np.empty(1, dtype=bool)
+        example = np.empty(7), rows, rows, NEAREST, self.positions.unsolved(1), kept
+        return WithScratch(stay_on_a_side, self.robot.data, self.robot.model, *example)
+
     def _in_shorter_steps(
-        self, going: NDArray[np.int64], paths: Array, lengths: Array, branch: int, joints: Array, done: Array
-    ) -> None:
+        self, going: NDArray[np.int64], paths: Array, lengths: Array, branch: int, start: Array, joints: Array,
+        done: Array,
+    ) -> None:  # fmt: skip
         """Advance the rows `going` of joints (n, n_joints) and done (n,) by steps as long as they can be."""
+        # Beside a singularity of a limb only the shortest step may end beyond it: joints go round it in a longer one.
         columns = self.robot.body_column[self._iterated_turns]
         step = np.full(len(going), STEP * SHORTER)
         while len(going):
             end = np.minimum(done[going] + step / lengths, 1.0)
-            solved = self.positions.solve(self._along(paths, end), near(joints[going], len(going), branch))
-            followed = closes(solved.status)
+            poses = self._along(paths, end)
+            solved = self.positions.solve(poses, near(joints[going], len(going), branch))
+            closed = closes(solved.status)
             with np.errstate(invalid="ignore"):
                 turned = np.abs(solved.q[:, columns] - joints[going][:, columns]).max(axis=1, initial=0.0)
-            followed &= ~(turned > JUMP)
+            kept = np.empty(len(going), dtype=bool)
+            self._stay_on_a_side(self.robot.model, self._path.home, start, poses, branch, solved, kept)
+            followed = closed & ~(turned > JUMP) & (kept | (step * SHORTER < ROUND))
             joints[going[followed]], done[going[followed]] = solved.q[followed], end[followed]
             step = np.where(followed, np.minimum(step / SHORTER, STEP), step * SHORTER)
-            on = (done[going] < 1.0) & (step >= SHORTEST)
+            on = (done[going] < 1.0) & (step >= np.where(closed, ROUND, SHORTEST))
             going, paths, lengths, step = going[on], paths[on], lengths[on], step[on]
+            start = start[on] if len(start) > 1 else start
 
     def _along(self, paths: Array, fraction: Array) -> Array:
         Rotation = scipy.spatial.transform.Rotation

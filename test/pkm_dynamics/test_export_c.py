@@ -16,6 +16,7 @@ import pytest
 
 from pkm_bringup.command_line.export_robot import main
 from pkm_description import load_mechanism
+from pkm_description.corrections import Displacement, corrected
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
 from pkm_dynamics.export_c.c_files import CFiles
@@ -23,7 +24,7 @@ from pkm_dynamics.export_c.c_test import CALLS, DOUBLE, PARTS, states_of
 from pkm_dynamics.export_c.headers import PROTOTYPES
 from pkm_dynamics.export_c.machines import arduino_library
 from pkm_dynamics.export_c.recorded_function import ExportError
-from pkm_dynamics.export_c.recorded_robot import ROOM, RecordedRobot
+from pkm_dynamics.export_c.recorded_robot import ROOM
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status, check
 from pkm_kinematics.kernels.compiled_rotations import displace
@@ -709,10 +710,17 @@ def test_without_nan_it_is_not_compiled(tmp_path: Path) -> None:
     assert "compile without -ffast-math" in done.stderr
 
 
-def test_what_cannot_be_expressed_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RecordedRobot, "_turns_over", lambda robot: True)
-    with pytest.raises(ExportError, match="wrist_3ruu: not recorded"):
-        CFiles(Dynamics(load_mechanism("wrist_3ruu")))
+@pytest.mark.slow
+@needs_compiler
+def test_limbs_that_go_round_a_singularity(tmp_path: Path) -> None:
+    """Those of an Eclipse II whose axes are not where they were drawn: it was refused."""
+    random = np.random.default_rng(1)
+    moved = [Displacement(f"limb{i}_turn", "origin", 2e-3 * random.standard_normal(6)) for i in (1, 2, 3)]
+    put(CFiles(Dynamics(corrected(load_mechanism("eclipse2"), moved))).files, tmp_path)
+    sources = [tmp_path / "eclipse2.c", tmp_path / "eclipse2_test.c"]
+    program = compiled(COMPILERS[0], ["-O0"], sources, tmp_path / "program")
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_platform_that_its_own_branch_holds_is_refused_in_c_and_tracked_by_kernels() -> None:

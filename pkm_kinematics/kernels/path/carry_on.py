@@ -198,8 +198,12 @@ def follows(model, data):
     Its corrections shrank fast (see `follow.py`; `SLOWEST` was 0 before), and no block is beyond one of its
     singularities, which a step leaps over: a slide that turns about an axis comes out at the other end just as well.
     """
-    if not data.system[VECTORS, SLOWEST, 0] <= CONTRACTION:
-        return False
+    return data.system[VECTORS, SLOWEST, 0] <= CONTRACTION and on_the_same_side(model, data)
+
+
+@compiled
+def on_the_same_side(model, data):
+    """Whether no block is beyond one of its singularities, as far as its limb says by those of its blocks."""
     if model.task[0].divided == 1:
         return True
     for b in range(model.blocks.shape[0]):
@@ -217,6 +221,18 @@ def set_out(model, data, pose, branch):
         block = model.blocks[b]
         if block.solver == NEWTON:
             data.state[block.start].side = side_of_block(model, data, block)
+
+
+@compiled
+def stay_on_a_side(model, data, home, joints, poses, branch, out, kept):
+    """Note in `kept` (n,) whether `out`, a `Solved`, is on the side of `joints` (1 or n, n_joints) at `home` (7,)."""
+    for k in range(poses.shape[0]):
+        if k < joints.shape[0]:
+            take_seed(model, data, joints[k])
+            set_out(model, data, home, branch)
+        take_seed(model, data, out.q[k])
+        status, _, _ = solve_pose(model, data, poses[k], branch)
+        kept[k] = closes(status) and on_the_same_side(model, data)
 
 
 @compiled
