@@ -16,26 +16,30 @@ _OTHERS = 0o022  # write permissions of group and others
 
 @contextlib.contextmanager
 def whole(file: str | Path) -> Iterator[Path]:
-    """Yields a temporary path of the same ending beside `file`, which becomes the file unless an exception comes."""
+    """Yields a temporary path of the same ending, which becomes `file` unless an exception comes; OSErrors name it."""
     file = Path(file).resolve()
     mode = _mode(file)
     if mode is None:
         yield file
         return
-    handle, name = tempfile.mkstemp(prefix=".", suffix=file.suffix, dir=file.parent)
-    os.close(handle)
-    part = Path(name)
+    part = file
     try:
+        handle, name = tempfile.mkstemp(prefix=".", suffix=file.suffix, dir=file.parent)
+        os.close(handle)
+        part = Path(name)
         yield part
         os.chmod(part, mode)
         os.replace(part, file)
-    except BaseException:
-        part.unlink(missing_ok=True)
+    except BaseException as error:
+        if part != file:
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and (error.filename in (None, str(part)) or part == file):
+            error.filename = str(file)
         raise
 
 
 def write_whole(file: str | Path, content: bytes | str) -> None:
-    """Write a file whole or not at all; a text is written in UTF-8. An OSError names the file, also a full disk's."""
+    """Write a file whole or not at all; a text is written in UTF-8. An OSError names the file."""
     try:
         with whole(file) as part:
             part.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -42,6 +42,17 @@ def test_a_file_is_written_in_the_modes_of_others(tmp_path: Path) -> None:
     assert (tmp_path / "text").stat().st_mode & 0o777 == 0o604
 
 
+def test_errors_of_a_disk_name_the_file(tmp_path: Path) -> None:
+    for error in (OSError(28, "No space left on device"), OSError(2, "No such file", "other")):
+        with pytest.raises(OSError, match=error.strerror) as found, whole(tmp_path / "page.png"):
+            raise error
+        assert found.value.filename in (str(tmp_path / "page.png"), "other")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(FileNotFoundError) as found, whole(tmp_path / "none" / "page.png"):
+        pass
+    assert found.value.filename == str(tmp_path / "none" / "page.png")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("before", ["old", None])
 def test_who_is_ended_meanwhile_leaves_no_half_of_a_file(tmp_path: Path, number: signal.Signals, before: str) -> None:
