@@ -138,8 +138,8 @@ add_test(NAME NAME_test COMMAND NAME_test)
 README = """\
 # {robot} in C
 
-Made by `pkm export` {release} from the description with digest `{digest}`. `pkm check {robot} --exported .` tells
-whether the description still has it. Do not edit: export again.
+Made by `pkm export` {release} from the description with digest `{digest}`. `pkm check ROBOT --exported .`, with the
+robot's file or its name in the gallery, tells whether the description still has it. Do not edit: export again.
 
     {build}
 
@@ -147,6 +147,7 @@ compares every function with what Python answers in 1,000 states, and prints the
 
 `{name}.h` says what the functions take and give; `{name}.hpp` has them for C++17, with spans. Numbers are `{real}`.
 C99, `math.h` and nothing else, no allocation, no state: all functions may be called from several threads at once.
+Their names begin with `{name}_`, whatever the options: link one export of a robot into a program, not two.
 
 Task coordinates: {what}. Drives: {drives}. {modes} working mode(s), numbered from 0, which is home's.
 
