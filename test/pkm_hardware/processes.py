@@ -19,7 +19,8 @@ os.dup2(file, 1), os.dup2(file, 2)
 code = 1
 try:
     import {module} as command
-    code = command.main({arguments!r})
+    sys.argv[1:] = {arguments!r}
+    code = command.main()
 except BaseException:
     traceback.print_exc()
 finally:
