@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import random
 import select
 import threading
 import time
 import tty
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeVar
 
 from pkm_hardware.drivers.serial_line import (
     CLOSED_LOOP,
@@ -26,7 +23,6 @@ from pkm_hardware.drivers.serial_line import (
 
 _LOOK_EVERY = 0.002  # s
 _AT_ONCE = 4096
-_Device = TypeVar("_Device", bound="SimulatedDevice")
 
 # Of the ODrive
 _FASTEST = 20.0  # turns/s
@@ -47,29 +43,13 @@ _LONGEST = 256  # bytes of a packet
 
 
 class SimulatedDevice(ABC):
-    """Answers in a thread of its own, within `with`, and fails as devices do.
-
-    `silent`: it neither receives nor sends. `frozen`: it does not even listen, so that the line fills. `mute`: it
-    obeys, and its answers are lost. `noise`: fraction of bytes that are garbled, each way, the same ones in each run.
-    `delay` [s]: of its answers. `garbage`: sent before each answer. `unplug`: its port is gone; the device itself stays
-    under power, with its watchdog.
-    """
+    """Answers in a thread of its own, from when it is switched on to the end of the process."""
 
     def __init__(self) -> None:
-        self.silent = False
-        self.frozen = False
-        self.mute = False
-        self.noise = 0.0
-        self.delay = 0.0
-        self.garbage = b""
-        self._chance = random.Random(1)
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
         self.port = os.ttyname(self._slave)
-        self._stop = threading.Event()
-        self._pull, self._pulled = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="device", daemon=True)
-        self._late: list[tuple[float, bytes]] = []
 
     @abstractmethod
     def receive(self, data: bytes) -> bytes:
@@ -79,78 +59,30 @@ class SimulatedDevice(ABC):
         """Let time pass; the bytes that the device sends unasked."""
         return b""
 
-    def unplug(self) -> None:
-        """Take the port away."""
-        self._pull.set()
-        self._pulled.wait(2.0)
-
     def switch_on(self) -> str:
-        """Answer from now on, until the process ends; the port."""
+        """Answer from now on; the port."""
         self._thread.start()
         return self.port
 
-    def __enter__(self: _Device) -> _Device:
-        self.switch_on()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(2.0)
-
     def _run(self) -> None:
-        while not self._stop.is_set() and not self._pull.is_set():
-            self._converse()
-        for file in (self._slave, self._master):
-            with contextlib.suppress(OSError):
-                os.close(file)
-        self._pulled.set()
-        while not self._stop.wait(_LOOK_EVERY):
-            self.pass_time()
-
-    def _converse(self) -> None:
-        if self.frozen:
-            time.sleep(_LOOK_EVERY)
-            self.pass_time()
-            return
-        ready, _, _ = select.select([self._master], [], [], _LOOK_EVERY)
-        answer = b""
-        if ready:
-            data = os.read(self._master, _AT_ONCE)
-            if not self.silent:
-                answer = self.receive(self._garbled(data))
-        answer += self.pass_time()
-        now = time.monotonic()
-        if answer and not self.silent and not self.mute:
-            self._late.append((now + self.delay, self.garbage + self._garbled(answer)))
-        while self._late and self._late[0][0] <= now:
-            os.write(self._master, self._late.pop(0)[1])
-
-    def _garbled(self, data: bytes) -> bytes:
-        if not self.noise:
-            return data
-        return bytes(
-            byte ^ self._chance.randrange(1, 256) if self._chance.random() < self.noise else byte for byte in data
-        )
+        while True:
+            ready, _, _ = select.select([self._master], [], [], _LOOK_EVERY)
+            answer = self.receive(os.read(self._master, _AT_ONCE)) if ready else b""
+            if answer := answer + self.pass_time():
+                os.write(self._master, answer)
 
 
 class SimulatedServoBoard(SimulatedDevice):
-    """Servos at once at their `pulses` [us], 0: off; `history`: (time [s], pulses) of lines with some; `brake_open`."""
+    """Servos at once at their `pulses` [us], 0: off; `brake_open`."""
 
     def __init__(self, channels: int = 8) -> None:
         super().__init__()
         self.pulses = [0] * channels
-        self.history: list[tuple[float, tuple[int, ...]]] = []
         self.brake_open = False
         self.watchdog = 0.5  # s
         self.holds = False
-        self.bites = 0  # how often the watchdog has
         self._heard = time.monotonic()
         self._buffer = b""
-        self._to_say = b""
-
-    def say(self, text: str) -> None:
-        """Send a text unasked, such as an error; the checksum is added."""
-        self._to_say += with_checksum(text)
 
     def receive(self, data: bytes) -> bytes:
         """Answer whole lines."""
@@ -158,16 +90,14 @@ class SimulatedServoBoard(SimulatedDevice):
         return b"".join(self._answer(line) for line in lines if line)
 
     def pass_time(self) -> bytes:
-        """Switch the servos off where the computer is silent; return what there is to send."""
-        if any(self.pulses) and time.monotonic() - self._heard > self.watchdog:
-            self.bites += 1
-            self._heard = time.monotonic()
-            if not self.holds:
-                self.pulses = [0] * len(self.pulses)
-                self.brake_open = False
-            self.say("E watchdog: the computer was silent")
-        said, self._to_say = self._to_say, b""
-        return said
+        """Switch the servos off where the computer is silent, and say so."""
+        if not any(self.pulses) or time.monotonic() - self._heard <= self.watchdog:
+            return b""
+        self._heard = time.monotonic()
+        if not self.holds:
+            self.pulses = [0] * len(self.pulses)
+            self.brake_open = False
+        return with_checksum("E watchdog: the computer was silent")
 
     def _answer(self, line: bytes) -> bytes:
         text = without_checksum(line)
@@ -192,8 +122,6 @@ class SimulatedServoBoard(SimulatedDevice):
             self._heard = time.monotonic()
             for channel, pulse in enumerate(rest[1:]):
                 self.pulses[channel] = int(pulse)
-            if any(self.pulses):
-                self.history.append((self._heard, tuple(self.pulses)))
             return with_checksum(f"A {rest[0]}")
         else:
             return with_checksum("E word")
@@ -204,7 +132,7 @@ class SimulatedAxis:
     """A motor that goes to its target, at most to its stops; its encoder counts from the position at power-on.
 
     `index` [turns, of the world]: the index of its encoder, without which the ODrive has no closed loop; None: an
-    encoder that needs none. `jump` [turns]: error of its next reading. `values`: its settings, by the firmware's names.
+    encoder that needs none. `values`: its settings, by the firmware's names.
     """
 
     def __init__(self) -> None:
@@ -218,7 +146,6 @@ class SimulatedAxis:
         self.index: float | None = None
         self.index_found = False
         self.current = 0.0  # A
-        self.jump = 0.0
         self.values = {
             "controller.config.control_mode": 3.0,
             "controller.config.input_mode": 1.0,
@@ -300,8 +227,7 @@ class SimulatedODrive(SimulatedDevice):
             axis.values["controller.config.control_mode"] = 3.0
         elif words[0] == "f":
             axis = self.axes[int(words[1])]
-            jump, axis.jump = axis.jump, 0.0
-            return f"{axis.place - axis.power_on + jump:f} 0.000000"
+            return f"{axis.place - axis.power_on:f} 0.000000"
         elif words[0] == "sc":
             for axis in self.axes:
                 axis.errors = 0
@@ -341,8 +267,7 @@ def checksum(data: bytes) -> int:
 class SimulatedDynamixels(SimulatedDevice):
     """Drives that reach their goal at once, as long as their torque is on and they take positions.
 
-    `tables`: the control table of each, by id. `gone`: drives that neither receive nor answer. `jumps`: counts by which
-    the next reading of a drive is wrong, by id. As the drives do, they refuse goals beyond their limits and settings
+    `tables`: the control table of each, by id. As the drives do, they refuse goals beyond their limits and settings
     while the torque is on; a watchdog that triggers refuses goals from then on, and the torque stays. `start` [counts]
     is the position at power-on.
     """
@@ -350,8 +275,6 @@ class SimulatedDynamixels(SimulatedDevice):
     def __init__(self, ids: Sequence[int], start: int = 2048) -> None:
         super().__init__()
         self.tables = {one: bytearray(256) for one in ids}
-        self.gone: set[int] = set()
-        self.jumps: dict[int, int] = {}
         for one, table in self.tables.items():
             self.stand(one, start)
             table[_MODE], table[_ANSWERS] = _BY_POSITION, 2
@@ -381,14 +304,6 @@ class SimulatedDynamixels(SimulatedDevice):
             if table[_TORQUE] and 0 < table[_WATCHDOG] < 128 and silent > table[_WATCHDOG] * _WATCHDOG_UNIT:
                 table[_WATCHDOG] = _BITTEN
         return b""
-
-    def position(self, one: int) -> int:
-        """Position of a drive [counts]."""
-        return self.value(one, _POSITION, 4)
-
-    def torque(self, one: int) -> bool:
-        """Whether a drive's torque is on."""
-        return bool(self.tables[one][_TORQUE])
 
     def receive(self, data: bytes) -> bytes:
         """Answer whole packets."""
@@ -428,14 +343,10 @@ class SimulatedDynamixels(SimulatedDevice):
         return b""
 
     def _hears(self, one: int) -> bool:
-        return one in self.tables and one not in self.gone
+        return one in self.tables
 
     def _seen(self, one: int, address: int, count: int) -> bytes:
-        row = bytearray(self.tables[one][address : address + count])
-        at = _POSITION - address
-        if 0 <= at <= count - 4 and (jump := self.jumps.pop(one, 0)):
-            row[at : at + 4] = (self.position(one) + jump).to_bytes(4, "little", signed=True)
-        return bytes(row)
+        return bytes(self.tables[one][address : address + count])
 
     def _set(self, one: int, address: int, values: bytes) -> int:
         if not self._hears(one):

@@ -31,8 +31,8 @@ from pkm_control.operator_interface import STOPPED_SINCE, TOOK_OVER, Mode, Outco
 from pkm_control.robot_loop import build_robot_loop
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.machine import Lifecycle, MachineState
+from test.pkm_hardware.failing_devices import SimulatedServoBoard
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_hardware.devices import SimulatedDevice, SimulatedODrive, SimulatedServoBoard
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
+
+from .failing_devices import FailingDevice, SimulatedDynamixels, SimulatedODrive, SimulatedServoBoard
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 TURN = 2.0 * math.pi
@@ -42,7 +43,7 @@ class Bench(ABC):
     measures = True
 
     def __init__(self, folder: Path, **keys: str) -> None:
-        self.devices: Sequence[SimulatedDevice] = self.make()
+        self.devices: Sequence[FailingDevice] = self.make()
         path = folder / "machine.yaml"
         path.write_text(self.file(keys), encoding="utf-8")
         self.machine: DrivenMachine = make_machine(self.kind, self.kinematics, read_machine_file(path))
@@ -96,7 +97,7 @@ class Bench(ABC):
         """Of its robot."""
 
     @abstractmethod
-    def make(self) -> Sequence[SimulatedDevice]:
+    def make(self) -> Sequence[FailingDevice]:
         """Its devices."""
 
     @abstractmethod
@@ -136,12 +137,10 @@ class DynamixelBench(Bench):
     kind = "dynamixel"
     lets_go = False  # the bus watchdog stops a drive, and leaves it its torque
 
-    def make(self) -> Sequence[SimulatedDevice]:
+    def make(self) -> Sequence[FailingDevice]:
         # dynamixel-sdk may be missing: nothing of it is needed before
         pytest.importorskip("dynamixel_sdk")
         pytest.importorskip("serial")
-        from pkm_hardware.devices import SimulatedDynamixels
-
         self.bus = SimulatedDynamixels(range(1, 7))
         return [self.bus]
 
@@ -186,7 +185,7 @@ class DynamixelBench(Bench):
 class ODriveBench(Bench):
     kind = "odrive"
 
-    def make(self) -> Sequence[SimulatedDevice]:
+    def make(self) -> Sequence[FailingDevice]:
         self.boards = [SimulatedODrive(), SimulatedODrive()]
         return self.boards
 
@@ -224,7 +223,7 @@ class ODriveBench(Bench):
             self.boards[k].axes[k].state = 8
 
     def jump(self, angle: float) -> None:
-        self.boards[0].axes[0].jump = angle * 500 / TURN
+        self.boards[0].jumps[0] = angle * 500 / TURN
 
     def places(self) -> list[float]:
         return [self.boards[k].axes[k].place * TURN / 500 for k in range(2)]
@@ -238,7 +237,7 @@ class ServoBench(Bench):
     period = 0.02
     measures = False
 
-    def make(self) -> Sequence[SimulatedDevice]:
+    def make(self) -> Sequence[FailingDevice]:
         self.board = SimulatedServoBoard()
         return [self.board]
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.machine import Lifecycle, Machine
 from pkm_kinematics import Kinematics
+
+from .failing_devices import SimulatedServoBoard
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("dynamixel_sdk", reason="dynamixel-sdk is not installed")
 pytest.importorskip("serial", reason="pyserial, which dynamixel-sdk needs, is not installed")
 
-from pkm_hardware.devices import _READ, SimulatedDynamixels
+from pkm_hardware.devices import _READ
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
@@ -23,6 +23,7 @@ from pkm_hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
 
 from .conftest import run_until
+from .failing_devices import SimulatedDynamixels
 
 IDS = range(1, 7)
 SIGNS = np.array([1, -1, 1, -1, 1, -1])

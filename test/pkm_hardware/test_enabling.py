@@ -17,12 +17,12 @@ from pkm_control.operator_interface import POSITION, Mode
 from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
-from pkm_hardware.devices import SimulatedDevice, SimulatedDynamixels
 from pkm_hardware.machine import EMERGENCY_STOP, NO_FAULT, Lifecycle
 from pkm_kinematics import Kinematics
 from pkm_runtime.fixed_rate import FixedRateLoop
 
 from .benches import BENCHES, Bench, DynamixelBench
+from .failing_devices import FailingDevice, SimulatedDynamixels
 
 RATE = 20.0  # Hz: two answers of 16 ms fit into a period
 
@@ -32,7 +32,7 @@ class TwoArms(DynamixelBench):
 
     drives = 2
 
-    def make(self) -> Sequence[SimulatedDevice]:
+    def make(self) -> Sequence[FailingDevice]:
         self.bus = SimulatedDynamixels([1, 2])
         return [self.bus]
 

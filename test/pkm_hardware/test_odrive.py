@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_hardware.devices import SimulatedODrive
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.drivers.odrive import error_names, with_checksum, without_checksum
 from pkm_hardware.machine import Lifecycle
@@ -21,6 +20,7 @@ from pkm_hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
 
 from .conftest import EXAMPLES, run_until
+from .failing_devices import SimulatedODrive
 
 TURNS = 500.0 / (2.0 * math.pi)  # per metre
 FILE = """

@@ -19,12 +19,12 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_clock import Braking
 from pkm_control.motion.path_events import PathEventError
 from pkm_description import load_mechanism
-from pkm_hardware.devices import SimulatedDynamixels, SimulatedServoBoard
 from pkm_hardware.machine_file import read_machine_file
 from pkm_kinematics import Kinematics
 from pkm_viewer.report.report import Report
 
 from .conftest import EXAMPLES
+from .failing_devices import SimulatedDynamixels, SimulatedServoBoard
 
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
 ROBOT = str(EXAMPLES / "hobby_hexapod.urdf.xacro")

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.drivers.serial_line import with_checksum, without_checksum
 from pkm_hardware.machine import Lifecycle
@@ -19,6 +18,7 @@ from pkm_kinematics import Kinematics
 from pkm_runtime.errors import ConfigurationError
 
 from .conftest import run_until
+from .failing_devices import SimulatedServoBoard
 
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
 

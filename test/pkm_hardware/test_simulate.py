@@ -20,12 +20,12 @@ from pkm_bringup.command_line import servo_setup
 from pkm_control.loop_settings import MachineSettings
 from pkm_control.robot_loop import build_machine, last_resort
 from pkm_description import load_mechanism
-from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
 
 from .benches import EXAMPLES, robot, wait_until
+from .failing_devices import SimulatedServoBoard
 
 HEXAPOD = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
 ARMS = "\n".join(f"  limb{k}_arm: {{id: {k}}}" for k in range(1, 7))

@@ -24,11 +24,11 @@ from pkm_control.ros.motion_messages import duration_message, limits_of_message
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_hardware.devices import SimulatedServoBoard
 from pkm_hardware.make_machine import limits_by_file
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformTrajectory, PlatformTrajectoryPoint
 from pkm_kinematics import Kinematics
+from test.pkm_hardware.failing_devices import SimulatedServoBoard
 
 from .conftest import Graph
 
