@@ -227,7 +227,8 @@ def _path(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Fo
     proof = [found.prove()] if given.prove and found.found else []
     numbers = {**found.to_dict(), **({"proof": proof[0].to_dict()} if proof else {})}
     lines = [f"  {found.graph.domain.place(point, 4)}" for point in found.waypoints]
-    return Found(analysis.robot.name, "path", [found, *proof], numbers, lines, 0 if found.found else NO)
+    status = max(map(_verdict, proof), default=0 if found.found else NO)
+    return Found(analysis.robot.name, "path", [found, *proof], numbers, lines, status)
 
 
 def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> Found:
@@ -236,9 +237,12 @@ def _prove(given: argparse.Namespace, mechanism: Mechanism, sweeps: Sweeps) -> F
         remedy = "give --tolerances FILE, see errors --help"
         raise AnalysisError(POSE_ERROR, "it needs tolerances, and none are given", remedy)
     found = _proof(given, analysis, sweeps)
-    status = 0 if found.ok else NO if found.refuted else OPEN
     more = _outside(analysis, found) if found.refuted and found.refuted.violated == "inside" else []
-    return Found(analysis.robot.name, " and ".join(found.that), [found], more=more, status=status)
+    return Found(analysis.robot.name, " and ".join(found.that), [found], more=more, status=_verdict(found))
+
+
+def _verdict(found: Proof) -> int:
+    return 0 if found.ok else NO if found.refuted else OPEN
 
 
 def _proved_errors(given: argparse.Namespace, analysis: Analysis, limits: Settings) -> Proof:
@@ -513,7 +517,8 @@ _EACH = [
             "--to": {**_END, "dest": "end", "required": True},
             "--prove": flag("prove that it is inside, meets no singularity and keeps --that, by intervals"),
         },
-        "Exit status: 0 found, 1 there is none, 2 where the question has a fault.",
+        "Exit status: 0 found (and proved), 1 there is none (or it is refuted), 3 the proof is undecided, 2 where the\n"
+        "question has a fault.",
         "--from X=.. Y=.. --to X=.. Y=.. [options]",
     ),
     Task(

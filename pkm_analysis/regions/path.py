@@ -103,7 +103,8 @@ class Path(OverGrid):
             "quantity": "path",
             "from": self.start.tolist(),
             "to": self.end.tolist(),
-            **self._plain("found", "reason", "proved", "length", "checked", "waypoints"),
+            **self._plain("found", "reason", "length", "checked", "waypoints"),
+            "proved_none": self.proved,
             "least": self.least() if self.found else {},
             "in_the_way": dict(self.barrier),
         }

@@ -87,7 +87,7 @@ class Bound(NamedTuple):
     unit: str  # as written, empty without
 
     def __str__(self) -> str:
-        return f"{self.name} {'>' if self.above else '<'} {self.number:g} {self.unit}".rstrip()
+        return f"{self.name} {'>' if self.above else '<'} {self.number:.15g} {self.unit}".rstrip()
 
     def in_si(self, wanted: str) -> float:
         """The bound in an SI unit, see `in_si`."""

@@ -17,6 +17,7 @@ from pkm_analysis.command_line.analyse import main
 from pkm_analysis.kernels.pose_quantities import TYPE2
 from pkm_analysis.regions.regions import Regions
 from pkm_description import load_mechanism
+from pkm_description.command_options import OPEN
 from pkm_description.mechanism import Array
 
 CUSPIDAL = Path(__file__).resolve().parents[3] / "docs" / "examples" / "cuspidal_3rpr.urdf.xacro"
@@ -194,6 +195,12 @@ def test_the_commands_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     numbers = json.loads(capsys.readouterr().out)
     assert numbers["found"]
     assert numbers["least"]["margin > 0.1"] >= 0.1
+    tight = numbers["least"]["margin > 0.1"] * (1.0 - 1e-13)  # no box around its place is known so well
+    words = ["five_bar", "path", "--to", "x=100mm", "--that", f"margin > {tight}", "--resolution", "31", "--json"]
+    assert main([*words, "--prove"]) == OPEN
+    numbers = json.loads(capsys.readouterr().out)
+    assert (numbers["found"], numbers["proof"]["verdict"], numbers["proved_none"]) == (True, "undecided", False)
+    assert float(numbers["proof"]["that"][-1].split()[-1]) == pytest.approx(tight, rel=1e-14)  # not rounded
     picture = tmp_path / "path.png"
     words = ["five_bar", "path", "--to", "y=-0.0080952", "--resolution", "31", "--json", "--picture", str(picture)]
     assert main(words) == 1
