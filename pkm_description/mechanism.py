@@ -501,6 +501,13 @@ class Mechanism(Describable):
             one.setflags(write=False)
         return found
 
+    @property
+    def largest_effort(self) -> Array:
+        """Efforts (n_actuated,) [N m or N] that drives can make both ways; of cables, the largest one way."""
+        least, most = self.effort_range
+        both = np.minimum(-least, most)
+        return np.where(both > 0.0, both, np.maximum(-least, most))
+
     @cached_property
     def one_way_actuators(self) -> NDArray[np.bool_]:
         """Mask (n_actuated,) of the actuated joints that cannot be both pushed and pulled, as by a winch."""

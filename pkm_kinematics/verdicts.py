@@ -118,9 +118,8 @@ class Hold:
 
     def verdict(self, kinematics: Kinematics) -> Verdict:
         """The verdict on home."""
-        name = kinematics.actuated_names[
-            int(np.argmax(self.efforts > (1.0 - 1e-9) * self.efforts.max()))
-        ]  # the first of equals
+        which = int(np.argmax(self.efforts > (1.0 - 1e-9) * self.efforts.max()))  # the first of equals
+        name = kinematics.actuated_names[which]
         joint = kinematics.mechanism.joint_named[name]
         motion = kinematics.mechanism.mobility.motion
         length = kinematics.characteristic_length
@@ -136,7 +135,7 @@ class Hold:
                 "move <home> away from the singularity (Kinematics.singularity gives the distance of a pose); if the "
                 f"robot must work at home, change the geometry: {hold_advice(motion)}",
             )
-        limit = joint.limits.effort
+        limit = float(kinematics.mechanism.largest_effort[which])
         most = ""
         if np.isfinite(limit) and largest > 0.0:
             most = f"; its limit holds {limit / largest:.3g} {'N m' if turns else 'times this load'}"

@@ -169,7 +169,7 @@ class CFiles:
         lower, upper = np.full(len(k.joint_names), -np.inf), np.full(len(k.joint_names), np.inf)
         for rows in (engine.tables.bodies[2:], engine.task.chain[1:]):
             lower[rows["column"]], upper[rows["column"]] = rows["lower"], rows["upper"]
-        limits = [k.mechanism.joint_named[name].limits for name in k.actuated_names]
+        rates = [k.mechanism.joint_named[name].limits.velocity for name in k.actuated_names]
         real, table = "const REAL", self.scalar.table
         labels = ", ".join(f'"{k.mode_label(mode)}"' for mode in range(self.n_modes))
         tables = [
@@ -178,8 +178,8 @@ class CFiles:
             table("const int", f"{self.name}_actuated_joint", engine.actuated_column),
             table(real, f"{self.name}_lower", lower),
             table(real, f"{self.name}_upper", upper),
-            table(real, f"{self.name}_largest_rate", [one.velocity for one in limits]),
-            table(real, f"{self.name}_largest_effort", [one.effort for one in limits]),
+            table(real, f"{self.name}_largest_rate", rates),
+            table(real, f"{self.name}_largest_effort", k.mechanism.largest_effort),
             "" if self.robot.turning else table(real, f"{self.name}_motions", self.robot.subspace.ravel()),
             self._names("joint_names", k.joint_names),
             self._names("drive_names", k.actuated_names),

@@ -333,7 +333,7 @@ extern const int {self.name}_actuated_joint[{upper}_N_ACTUATED]; /* which of the
 extern const {real} {self.name}_lower[{upper}_N_JOINTS]; /* ranges of the joints, infinite where there is no end */
 extern const {real} {self.name}_upper[{upper}_N_JOINTS];
 extern const {real} {self.name}_largest_rate[{upper}_N_ACTUATED]; /* of the actuated joints, rad/s or m/s */
-extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N */
+extern const {real} {self.name}_largest_effort[{upper}_N_ACTUATED]; /* N m or N, both ways but for cables */
 {self._motions()}extern const char *const {self.name}_drive_names[{upper}_N_ACTUATED]; /* of the actuated joints */
 {self._prototypes()}
 #ifdef __cplusplus

@@ -25,6 +25,7 @@ from pkm_control.robot_loop import make_controller
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Distribution, Dynamics
+from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import holding_efforts
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
@@ -210,6 +211,7 @@ def test_drives_that_are_weaker_on_one_side_are_planned_so(of_gallery):
     limits = ActuatorLimits.of(dynamics.mechanism)
     assert not limits.one_sided
     np.testing.assert_array_equal(limits.effort, [12.0, 12.0])
+    assert re.search(r"largest_effort\[2\] = \{\s+3\.0, 3\.0\s+\}", CFiles(dynamics).source())  # clamped to both ways
     start = np.asarray(dynamics.kinematics.home)
     end = start + np.array([0.1, -0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
 

@@ -578,6 +578,10 @@ def test_the_weight_is_measured_at_the_side_that_carries_it() -> None:
         weak = text.replace('<command_interface name="effort"/>', f"{range_of}</command_interface>")
         (verdict,) = verdicts(weak, "weight at home")
         found[verdict.level] = verdict.meaning
+        (push,) = verdicts(weak, "force amplification at home")
+        (strong,) = verdicts(text, "force amplification at home")
+        held = [float(re.search(r"its limit holds ([\d.]+) times", one.meaning)[1]) for one in (push, strong)]
+        assert held[0] == pytest.approx(held[1] * 4.5 / 80.0, rel=1e-2)
     assert set(found) == {"ok", "warning"}
     assert "of 4.5 N (90%)" in found["warning"]
 
