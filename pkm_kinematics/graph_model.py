@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pkm_description.joint_geometry import frame_along, freedoms, position_at
 from pkm_description.loops.closure import ROUNDED, ClosureModel, rank
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
-from pkm_description.rotations import pose_from_transform, rotation_from_vector, skew, transform_from_pose
+from pkm_description.rotations import pose_from_transform, rotation_from_vector, skew, transform, transform_from_pose
 from pkm_kinematics.kernels.position.closures import ALONG, POSITION, WHOLE, graph_gaps, graph_jacobian
 from pkm_kinematics.kernels.position.placement import place_graph
 from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
@@ -250,9 +250,7 @@ class GraphModel:
     def displace(self, displacements: Array) -> None:
         """Take other displacements (n_places, 6)."""
         self.displacements = np.array(displacements, dtype=np.float64)
-        moves = np.tile(np.eye(4), (len(self.places), 1, 1))
-        moves[:, :3, :3] = rotation_from_vector(self.displacements[:, 3:])
-        moves[:, :3, 3] = self.displacements[:, :3]
+        moves = transform(self.displacements[:, :3], rotation_from_vector(self.displacements[:, 3:]))
         self.frames = self.nominal @ moves
         self.steps = list(self.drawn)
         for place, joints in self.geared.items():

@@ -88,11 +88,12 @@ def read_small(path: str | Path, most: int, wrong: Callable[[str, str], Exceptio
     try:  # without waiting for what another process may write into a pipe
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             data = file.read(most + 1) or b""
+            size = max(len(data), os.fstat(file.fileno()).st_size)
     except (OSError, ValueError) as error:
         problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
         raise wrong(problem, "give the path of a file") from error
     if len(data) > most:
-        raise wrong(f"has more than {most} bytes", "give another file: its kind is smaller")
+        raise wrong(f"has {size} bytes, more than {most}", "give another file: its kind is smaller")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,13 +28,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_control.control_errors import MotionFileError
-from pkm_control.motion.files.shipped import find_motion, unreadable
+from pkm_control.motion.files.shipped import find_motion
 from pkm_control.motion.path_events import OutputEvent, PathEvents, PayloadChange
 from pkm_control.tool import Tool, ToolError, point_mass, tool_named
 from pkm_description.mechanism import Array, Inertial, Joint, JointType, Mechanism
 from pkm_dynamics.motion_limits import PlatformLimits
 from pkm_hardware.drivers.driver import output_name
 from pkm_kinematics import Kinematics
+from pkm_runtime.whole_files import read_small
 
 _LENGTH = {"m": 1.0, "mm": 1e-3}
 _ANGLE = {"rad": 1.0, "deg": math.pi / 180.0}
@@ -168,14 +169,7 @@ def read_motion_file(
     they turn) beside it. The file may name one of `tools`.
     """
     file = find_motion(path)
-    try:
-        if file.stat().st_size > _MAX_LETTERS:
-            raise MotionFileError(str(path), None, None, *_too_long(f"{file.stat().st_size} bytes"))
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MotionFileError(str(path), None, None, "is not UTF-8 text", "save it as a plain CSV file") from error
-    except (OSError, ValueError) as error:
-        raise unreadable(path, getattr(error, "strerror", None) or str(error)) from error
+    text = read_small(file, _MAX_LETTERS, partial(MotionFileError, str(path), None, None))
     return parse_motion(text, source=file.name, home=home, task_chain=task_chain, tools=tools, redundant=redundant)
 
 
@@ -225,7 +219,7 @@ class _Parser:
 
     def parse(self) -> MotionFile:
         if len(self.text) > _MAX_LETTERS:
-            raise self.fail(None, None, *_too_long(f"{len(self.text)} characters"))
+            raise self.fail(None, None, f"has {len(self.text)} characters", "give a table of waypoints")
         rows = self.rows()
         if not rows:
             raise self.fail(None, None, "has no header row", "start the table with a line like: x [m], y [m], z [m]")
@@ -542,10 +536,6 @@ class _Parser:
         turned = "turns by {:.1f} deg in one step, so the way round is ambiguous"
         far = angles > _MAX_TIMED_STEP
         self.refuse_first(far, None, lambda k: turned.format(math.degrees(angles[k])), "add a waypoint in between")
-
-
-def _too_long(size: str) -> tuple[str, str]:
-    return f"has {size}", "give a table of waypoints"
 
 
 def _is_number(cell: str) -> bool:
