@@ -266,6 +266,10 @@ def predict(
     at = np.asarray(times, dtype=float)
     found = k.at(poses, mode=mode).motion(twists, accelerations)
     _require_reached(at, found)
+    if distribution is None and len(k.actuated_names) > k.engine.freedoms:  # within the limits, as controllers share
+        within = Distribution(bounds="limits")
+        shared = dynamics.inverse(found.at, twists, accelerations, wrench, payload=payload, distribution=within)
+        distribution = within if bool(np.all(closes(shared.status))) else None
     loads = dynamics.reactions(found.at, twists, accelerations, wrench, payload=payload, distribution=distribution)
     inverse = partial(dynamics.inverse, payload=payload, distribution=distribution)
     efforts = inverse(found.at, twists, accelerations, wrench)

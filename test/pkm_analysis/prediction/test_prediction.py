@@ -115,6 +115,22 @@ def test_a_drive_of_a_range_of_its_own_is_judged_by_that(motion):
     assert found.effort_limits == pytest.approx(150.0)
 
 
+def test_redundant_drives_that_can_share_are_within_limits():
+    robot = Dynamics(load_mechanism("planar_redundant"))
+    home = robot.kinematics.home
+    times, places, twists, accelerations = _swing(home[:3], np.array([0.02, 0.01, 0.0]), 0.052)
+    poses = np.hstack([places, np.tile(home[3:], (len(times), 1))])
+    alone = robot.inverse(poses, twists, accelerations).effort
+    motion = predict(robot, times, poses, twists, accelerations)
+    assert np.abs(alone).max() > motion.effort_limits[0] * 1.01  # by least squares one would be beyond its limit
+    assert motion.peak_effort.max() == pytest.approx(100.0)
+    assert not any(one.what == "effort" for one in motion.exceeded)
+    within = np.abs(alone).max(axis=1) < 100.0
+    np.testing.assert_allclose(motion.effort[within], alone[within], atol=1e-9)
+    hasty = predict(robot, 0.5 * times, poses, 2.0 * twists, 4.0 * accelerations)
+    assert any(one.what == "effort" for one in hasty.exceeded)
+
+
 def test_cables_that_would_have_to_push_are_no_answer():
     cables = Dynamics(load_mechanism("cable_8"))
     t = np.linspace(0.0, 0.1, 41)
