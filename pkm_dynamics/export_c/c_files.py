@@ -50,6 +50,7 @@ from pkm_kinematics.kernels.position.positions import AT_REST, NEXT, ROUNDED, RO
 from pkm_kinematics.kernels.position.solve_poses import INSIDE
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve import engine
+from pkm_kinematics.solve.coupler_curve import CouplerCurve
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen.c_code import CHOICES, KEEPS_NAN, LONG, identifier, quoted
@@ -233,12 +234,15 @@ class CFiles:
             "TWO": self.scalar.number(2.0),
         }
 
+    @property
+    def _curve(self) -> CouplerCurve | None:
+        return self.engine.from_home.curve(self.engine.home_joints) if self.robot.turning else None
+
     def _reach(self) -> list[str]:
         """The function that leads the limbs from home to a pose, with tables."""
-        k, home, size = self.kinematics, self.engine.home_joints, self.engine.size
-        curve = self.engine.from_home.curve(home) if self.robot.turning else None
+        k, size, curve = self.kinematics, self.engine.size, self._curve
         if curve is None:
-            return [C["TURNING_REACH"]] if self.robot.turning else [C["ALONG"], C["FOLLOW"]]
+            return [C["ALONG"], C["TURNING_REACH" if self.robot.turning else "FOLLOW"]]
         apart: list[NDArray[Any]] = []
         for pose in curve.poses:  # which has most of them twice, as it goes to both sides
             if not apart or pose_distance(pose, np.array(apart), size).min() > BETWEEN * size:
@@ -397,7 +401,8 @@ class CFiles:
         }
         for word, value in words.items():
             text = re.sub(rf"\b{word}\b", value, text)
-        return "\n".join([*tables, C["ALONG"], text])
+        known = robot.iterated and self._curve is None  # to `_reach`
+        return "\n".join([*tables, *([] if known else [C["ALONG"]]), text])
 
     def _iteration(self) -> list[str]:
         robot, bodies, blocks = self.robot, self.engine.tables.bodies, self.engine.tables.blocks
@@ -412,7 +417,7 @@ class CFiles:
         parts = [
             self.scalar.table("static const int", "column", columns),
             self.scalar.table("static const REAL", "unit_of_joint", units),
-            *([] if robot.turning else [self.scalar.table("static const int", "newton_turns", turns)]),
+            *([self.scalar.table("static const int", "newton_turns", turns)] if self._curve is None else []),
             C["NEWTON"],
         ]
         lines = []

@@ -148,10 +148,32 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
     return follow_limbs(NAME_home, at, 1, side, q, found);
 }
 //// TURNING_REACH
-/* The joints of the limbs in a working mode at a pose, by Newton's method from home. */
+/* The joints of the limbs in a working mode at a pose, by Newton's method from where they get as the platform goes straight
+   there, in steps on which loops may be open, and else from home. */
 static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
 {
-    REAL turned[NEWTONS];
+    REAL turned[NEWTONS], way[6], next[7], tried[PLACES], done = ZERO;
+    const REAL length = way_to(at, NAME_home, way);
+    begin_at(start_of_mode[mode], q);
+    for (int on = length < FAR; on && done < ONE;) {
+        const REAL end = smaller(done + LONGEST / length, ONE);
+        along(NAME_home, way, end, next);
+        for (int k = 0; k < PLACES; k++)
+            tried[k] = q[k];
+        found[0] = found[1] = ZERO;
+        on = limbs(end < ONE ? next : at, side, tried, found, turned) == PKM_OK;
+        for (int k = 0; k < JOINTS; k++)
+            on = on && (!newton_turns[k] || FABS(tried[k] - q[k]) <= JUMP);
+        for (int k = 0; k < PLACES && on; k++)
+            q[k] = tried[k];
+        done = on ? end : done;
+    }
+    if (done < ONE) {
+        found[0] = found[1] = ZERO;
+        done = limbs(at, side, q, found, turned) == PKM_OK ? ONE : ZERO;
+    }
+    if (!(done < ONE) && found[1] < CLOSED * SIZE)
+        return PKM_OK;
     begin_at(start_of_mode[mode], q);
     found[0] = found[1] = ZERO;
     return limbs(at, side, q, found, turned);

@@ -149,14 +149,14 @@ class FromHome:
 
     def _from_home(self, poses: Array, start: Choice, branch: int) -> tuple[Choice, Solved]:
         """`found` in a configuration-dependent motion space: iterated from home, else tracked from there."""
-        solved = self.positions.solve(poses, start)
-        if not np.count_nonzero(solved.status):
-            return start._replace(seeds=solved.q), solved
+        led = start._replace(seeds=self._led(poses, start.seeds_for(np.arange(len(poses))), branch))
+        solved = self.positions.solve(poses, led)
         lost = np.flatnonzero(~closes(solved.status))
         seeds = solved.q.copy()
-        seeds[lost] = self._led(poses[lost], start.seeds_for(lost), branch)
+        seeds[lost] = start.seeds_for(lost)
         choice = start._replace(seeds=seeds)
-        self.positions.solve_again(poses, choice, solved, lost)
+        if len(lost):
+            self.positions.solve_again(poses, choice, solved, lost)
         return choice, solved
 
     def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:

@@ -506,6 +506,19 @@ def test_corrected_limbs_are_solved_to_rounding(name: str, tmp_path: Path) -> No
     assert found.residual[found.ok].max() < 1e-13
 
 
+def test_corrected_limbs_keep_their_branch_far_from_home(tmp_path: Path) -> None:
+    """Newton's method from home came to a coupler that is bent to the other side."""
+    mechanism, _, measurements = measured("navaro", 80, 1)
+    (tmp_path / "corrections.yaml").write_text(calibrate(mechanism, measurements).corrections())
+    kinematics = Kinematics(load_mechanism("navaro", {"corrections": str(tmp_path / "corrections.yaml")}))
+    drives = kinematics.inverse(kinematics.home).actuated
+    there = kinematics.forward(drives + np.random.default_rng(5).uniform(-0.5, 0.5, (600, 3)))
+    there = there.configuration.rows(np.flatnonzero(there.ok))
+    found = kinematics.inverse(there.pose)
+    assert len(there.pose) > 400
+    np.testing.assert_allclose(np.exp(1j * found.joints), np.exp(1j * there.joints), atol=1e-9)
+
+
 def test_corrected_kinematics_is_as_fast() -> None:
     """Closed forms still hold for a hexapod: the inverse takes at most twice the time."""
     drawn = load_mechanism("gough_stewart")

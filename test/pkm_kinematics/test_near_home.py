@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.corrections import Displacement, corrected
+from pkm_description.corrections import Displacement, corrected, corrected_text
+from pkm_description.from_urdf import mechanism_from_urdf
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displace, shift_pose, write_displacement
 from pkm_kinematics.status import Status, closes
@@ -97,3 +98,12 @@ def test_joints_go_round_a_singularity_beside_the_way() -> None:
     assert followed.sum() > 200
     assert closes(found.status)[followed].all()
     np.testing.assert_allclose(np.exp(1j * found.joints[followed]), np.exp(1j * q[followed]), atol=1e-9)
+
+
+def test_a_level_platform_that_has_yawed_far_is_read_as_level() -> None:
+    """Without ranges, its yaw was read nearer to home's, half a turn off, with half a turn of pitch and one of roll."""
+    drawn = load_mechanism("gough_stewart")
+    k = Kinematics(mechanism_from_urdf(corrected_text(drawn, [], free_platform=True), drawn.source))
+    found = k.inverse(displace(np.array(k.home), np.array([0.0, 0.0, 0.0, 0.0, 0.0, 2.0])))
+    angles = [k.joint_names.index(f"platform_{name}") for name in ("yaw", "pitch", "roll")]
+    np.testing.assert_allclose(found.joints[angles], [2.0, 0.0, 0.0], atol=1e-9)

@@ -97,16 +97,17 @@ def two_ways(u, T, d):
 
 @compiled
 def nearest_two_of_three(chain, first, before, u, T):
-    """Of two ways to aim the third joint's z at u, the one with the first angle nearer to that before."""
+    """Of two ways to aim the third joint's z at u, the one with the two angles nearer to those before."""
     F, seed = chain[first + 2].rotation, before[0]
     d = (F[0, 2], F[1, 2], F[2, 2])
     across, c1, s1, c2, s2 = two_ways(u, T, d)
     if across <= 1e-20:
         return seed, middle_angle(u, T, d, cos(seed), sin(seed), before[1])
     a, b = near(atan2(s1, c1), seed), near(atan2(s2, c2), seed)
-    farther = abs(a - seed) - abs(b - seed)
-    c, s = select_gt(farther, 0.0, c2, c1), select_gt(farther, 0.0, s2, s1)
-    return select_gt(farther, 0.0, b, a), middle_angle(u, T, d, c, s, before[1])
+    after_a = middle_angle(u, T, d, c1, s1, before[1])
+    after_b = middle_angle(u, T, d, c2, s2, before[1])
+    farther = abs(a - seed) + abs(after_a - before[1]) - abs(b - seed) - abs(after_b - before[1])
+    return select_gt(farther, 0.0, b, a), select_gt(farther, 0.0, after_b, after_a)
 
 
 @compiled
@@ -121,8 +122,10 @@ def first_two_of_three(chain, first, before, u, w, T):
     a, b = near(atan2(s1, c1), seed), near(atan2(s2, c2), seed)
     after_a = middle_angle(u, T, d, c1, s1, before[1])
     after_b = middle_angle(u, T, d, c2, s2, before[1])
-    far_a = abs(a - seed) + OUTSIDE * (outside(chain[first], a) + outside(chain[first + 1], after_a))
-    far_b = abs(b - seed) + OUTSIDE * (outside(chain[first], b) + outside(chain[first + 1], after_b))
+    far_a = abs(a - seed) + abs(after_a - before[1])
+    far_b = abs(b - seed) + abs(after_b - before[1])
+    far_a += OUTSIDE * (outside(chain[first], a) + outside(chain[first + 1], after_a))
+    far_b += OUTSIDE * (outside(chain[first], b) + outside(chain[first + 1], after_b))
     if last.lower > -inf:
         far_a += OUTSIDE * outside(last, last_angle(w, T, F, c1, s1, after_a, before[2]))
         far_b += OUTSIDE * outside(last, last_angle(w, T, F, c2, s2, after_b, before[2]))
