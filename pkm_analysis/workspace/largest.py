@@ -252,7 +252,8 @@ class Tilt(OverDomain):
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         own = self._plain("point", "directions", "angles", "stopped_by")
-        return {**self.asked, "quantity": "tilt", **own, "every": float(self.angles.min())}
+        place = self.domain.place(self.point, 4)
+        return {**self.asked, "domain": place, "quantity": "tilt", **own, "every": float(self.angles.min())}
 
 
 def tilt(conditions: Membership, held: dict[str, float], directions: int) -> Tilt:

@@ -96,7 +96,7 @@ class Workspace(OverDomain):
         if (self.stops == SEAM).any():
             lines.append(f"no border: {self.membership.stop(SEAM).text}")
         lines += [self.caution] if self.caution else []
-        lines += [self.membership.in_words, *([] if self.all_of_it else [self.shows])]
+        lines += [f"searched: {self.membership.in_words}", *([] if self.all_of_it else [self.shows])]
         return [*lines, f"border to {shown(self.tolerance, 'm', 2)}, {len(self.simplices)} facets"]
 
     @cached_property

@@ -180,7 +180,8 @@ def plan_change(running: RunningLoop, label: str) -> ModeTransition | None:
     k = check.kinematics
     labels = [k.mode_label(mode) for mode in range(k.n_modes)]
     if label not in labels:
-        raise RecoveryError(f"there is no working mode '{label}'; there are {', '.join(labels)}")
+        known = f"; there are {', '.join(labels)}" if len(labels) > 1 else ": the robot has only one"
+        raise RecoveryError(f"there is no working mode '{label}'{known}")
     mode = labels.index(label)
     if mode == check.mode:
         return None

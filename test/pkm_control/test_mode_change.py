@@ -212,7 +212,7 @@ def test_silent_readings_halt_it_under_its_weight(steered) -> None:
         ("five_bar", "--", "other side of the type 2"),
         ("delta", "-++", "limb1_arm"),
         ("planar_3rrr", "--+", "type 2"),
-        ("gough_stewart", "-", "there is no working mode"),
+        ("gough_stewart", "-", "there is no working mode '-': the robot has only one$"),
         ("tripod_3prs", "-++", "motion space depends"),
     ],
 )

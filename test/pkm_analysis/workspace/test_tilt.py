@@ -33,6 +33,7 @@ def test_the_inverse_kinematics_ends_where_the_tilt_does() -> None:
             lengths.append(at.actuated.max() if at.status == Status.CONVERGED else np.inf)
         assert lengths[0] < longest < lengths[1]
     assert found.to_dict()["every"] == found.angles.min()
+    assert found.to_dict()["domain"] == "x 50 mm, y 100 mm, z 800 mm, yaw 0 deg, pitch 0 deg, roll 0 deg"
     assert sum(found.stopped_by.values()) == pytest.approx(1.0)
 
 

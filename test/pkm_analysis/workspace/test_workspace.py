@@ -71,6 +71,7 @@ def test_nothing_lies_beyond_the_range_that_was_asked_for() -> None:
     assert (found.corners >= found.domain.lower).all()
     assert (found.corners <= found.domain.upper).all()
     assert found.size == pytest.approx(0.15 * 0.15 * 0.1, rel=1e-3)
+    assert "\n  searched: x -100 to 50 mm, y -100 to 50 mm, z -950 to -850 mm\n" in str(found)
 
 
 @pytest.mark.slow
