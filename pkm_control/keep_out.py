@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -111,7 +110,6 @@ class KeepOuts:
 _LENGTH = (0.0, 1e6)  # m
 
 
-@lru_cache(maxsize=4)
 def read_keep_outs(path: str) -> KeepOuts | None:
     """Read the file; None for an empty path. Raises `ConfigurationError` where it cannot be read or used."""
     if not path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -74,7 +73,6 @@ def point_mass(mass: float, at: Array) -> Inertial | None:
     return Inertial(mass, np.array(at, dtype=np.float64)) if mass > 0.0 else None
 
 
-@lru_cache(maxsize=4)
 def read_tools(path: str) -> Mapping[str, Tool]:
     """Tools by name from their file; none for an empty path. Raises `ConfigurationError` where it cannot be used."""
     if not path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -121,7 +120,6 @@ _BOUNDS = {
 }
 
 
-@lru_cache(maxsize=4)
 def read_conveyors(path: str) -> tuple[Conveyor, ...]:
     """Read the file; none for an empty path. Raises `ConfigurationError` where it cannot be read or used."""
     if not path:

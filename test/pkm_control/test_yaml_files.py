@@ -74,11 +74,10 @@ READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "conveyors": (read_conveyors, CONVEYORS),
 }
 every_reader = pytest.mark.parametrize(("read", "text"), READERS.values(), ids=READERS)
-counter = iter(range(10**9))  # files have names of their own: some readers remember
 
 
 def written(tmp_path: Path, text: str | bytes) -> str:
-    path = tmp_path / f"file{next(counter)}.yaml"
+    path = tmp_path / "file.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode(errors="surrogatepass"))
     return str(path)
 
@@ -86,6 +85,13 @@ def written(tmp_path: Path, text: str | bytes) -> str:
 @every_reader
 def test_a_file_with_numbers_as_everybody_writes_them_is_read(read: Any, text: str, tmp_path: Path) -> None:
     read(written(tmp_path, text))
+
+
+@every_reader
+def test_a_file_that_has_changed_is_read_again(read: Any, text: str, tmp_path: Path) -> None:
+    read(written(tmp_path, text))
+    with pytest.raises(ConfigurationError):
+        read(written(tmp_path, "nonsense: 1"))
 
 
 BAD = {
