@@ -138,15 +138,16 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
         raise UnequalDrivesError(mechanism.name, why)
     limits = ActuatorLimits.of(mechanism)
     gains: dict[str, dict[str, Any]] = {}
-    for name, felt, most in zip(limits.names, inertia.tolist(), limits.effort.tolist(), strict=True):
+    bounds = zip(limits.least_effort.tolist(), limits.most_effort.tolist(), strict=True)
+    for name, felt, (least, most) in zip(limits.names, inertia.tolist(), bounds, strict=True):
         gains[name] = {
             "p": _short(damping**2 * heaviest / 3.0 * felt),
             "i": _short(damping**3 * heaviest**2 / 27.0 * felt),
             "d": _short(damping * felt),
             "u_clamp_max": most,
-            "u_clamp_min": -most,
+            "u_clamp_min": least,
             "i_clamp_max": most,
-            "i_clamp_min": -most,
+            "i_clamp_min": least,
             "antiwindup_strategy": "conditional_integration",
         }
     return gains

@@ -195,8 +195,7 @@ class ModeChange:
         if wanted.follow(q) is Status.CONVERGED:
             wanted.move(u, ud)
         reference = Reference(wanted.pose, wanted.twist, wanted.acceleration)
-        most = gains.limits.effort
-        return Step(np.clip(efforts, -most, most), reference, measured)
+        return Step(np.clip(efforts, *gains.limits.bounds()), reference, measured)
 
     def _runs_away(self, velocities: Array) -> bool:
         """Whether an actuator is so fast that brakes have to stop it: the way goes at a third of that."""

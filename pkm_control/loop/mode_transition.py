@@ -273,8 +273,9 @@ class ModeTransitions:
 
     def _short_of_effort(self, efforts: Array, share: float = EFFORT) -> str:
         limits = self._check.limits
-        over = np.abs(efforts) / (share * limits.effort)
-        if (over <= 1.0).all():
+        least, most = limits.bounds(1.0 - share)
+        over = np.maximum(efforts - most, least - efforts)
+        if (over <= 0.0).all():
             return ""
         worst = int(np.argmax(over))
         return f"{limits.names[worst]} would need {abs(efforts[worst]):.4g} {limits.effort_units[worst]}"

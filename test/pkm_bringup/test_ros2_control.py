@@ -116,6 +116,16 @@ def test_gains_are_positive_and_within_the_drives(robot: str) -> None:
         assert gain["u_clamp_max"] == gain["i_clamp_max"] == most
 
 
+def test_loops_keep_to_both_bounds_of_a_drive_that_is_weaker_on_one_side() -> None:
+    """The manager's limiter is off there, and would know the weaker side alone."""
+    bounds = '<command_interface name="effort"><param name="min">-4</param><param name="max">5</param>'
+    text = load_mechanism("five_bar").urdf
+    uneven = text.replace('<command_interface name="effort"/>', f"{bounds}</command_interface>")
+    for gain in effort_gains(load_mechanism(uneven), 120.0, 1000.0).values():
+        assert gain["u_clamp_min"] == gain["i_clamp_min"] == -4.0
+        assert gain["u_clamp_max"] == gain["i_clamp_max"] == 5.0
+
+
 def test_goals_have_tolerances(shipped: dict[str, Any]) -> None:
     constraints = shipped["/**/joint_trajectory_controller"]["ros__parameters"]["constraints"]
     for name in load_mechanism("delta").actuated_joints:

@@ -12,10 +12,14 @@ import pytest
 from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import HALTED
-from pkm_control.loop.mode_transition import ModeTransitionError
+from pkm_control.loop.mode_transition import ModeTransitionError, ModeTransitions
 from pkm_control.loop.operator import RecoveryError, recovery_pose
 from pkm_control.loop.requests import continue_change
+from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.operator_interface import Mode, Outcome
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.simulated.simulated_machine import realistic_machine
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
@@ -229,6 +233,23 @@ def test_a_way_whose_joints_range_forbids_it_is_refused(steered) -> None:
     robot.run(2 * PERIOD)
     with pytest.raises(ModeTransitionError, match="limb3_elbow"):
         planned_change(robot.follower, "+--")
+
+
+def test_the_way_keeps_to_the_weaker_side_of_a_drive(of_gallery) -> None:
+    text, home = of_gallery["five_bar"].dynamics.mechanism.urdf, np.asarray(of_gallery["five_bar"].kinematics.home)
+    durations = []
+    for least, most in ((-30.0, 30.0), (-30.0, 0.1), (-0.1, 30.0)):  # friction takes 0.1 N m
+        bounds = f'<command_interface name="effort"><param name="min">{least}</param><param name="max">{most}</param>'
+        uneven = text.replace('<command_interface name="effort"/>', f"{bounds}</command_interface>")
+        dynamics = Dynamics(load_mechanism(uneven))
+        ways = ModeTransitions(CurveCheck(dynamics, ActuatorLimits.of(dynamics.mechanism)))
+        mode = next(mode for mode in range(4) if dynamics.kinematics.mode_label(mode) == "-+")
+        if least == -0.1:
+            with pytest.raises(ModeTransitionError, match="efforts are not sufficient on the path"):
+                ways.find(home, mode)
+        else:
+            durations.append(ways.find(home, mode).duration)
+    assert durations[1] > 1.2 * durations[0]
 
 
 def test_a_follower_that_begins_in_another_mode_is_stopped_and_says_so(steered) -> None:

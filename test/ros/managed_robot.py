@@ -71,6 +71,7 @@ class Stack:
 
     def go(self, ends: np.ndarray, seconds: float) -> tuple[Any, list[Any]]:
         """Send joint positions to be reached one after the other; the future of the result, and what errors come."""
+        self.wait_for_controllers()
         handle, errors = self.offer(ends, seconds)
         assert handle.accepted
         return self.graph.in_executor(handle.get_result_async), errors
@@ -105,7 +106,11 @@ class Stack:
         for step in (topics.RESET, topics.ENABLE):
             answer = self.graph.call(Trigger, step, Trigger.Request())
             assert answer.success, answer.message
-        self.graph.wait(lambda: self.states()[wanted] == "active", 20.0)
+        self.wait_for_controllers(wanted)
+
+    def wait_for_controllers(self, wanted: str = TRAJECTORY) -> None:
+        """On a busy computer, a silence of 0.1 s deactivates them for some seconds."""
+        self.graph.wait(lambda: self.states().get(wanted) == "active", 20.0)
 
     def switch(self, start: str, stop: str) -> bool:
         service = importlib.import_module("controller_manager_msgs.srv").SwitchController

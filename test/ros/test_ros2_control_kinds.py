@@ -112,7 +112,7 @@ def test_redundant_drives_that_cannot_all_be_there_are_told(by_position: Stack) 
 
 def test_drives_that_fall_silent_are_not_thrown_when_they_are_back(by_position: Stack) -> None:
     stack, wanted = by_position, "joint_trajectory_controller"
-    assert stack.states()[wanted] == "active"
+    stack.wait_for_controllers()
     assert stack.graph.call(Trigger, "hardware/emergency_stop", Trigger.Request()).success
     stack.graph.wait(lambda: stack.states()[wanted] == "inactive", 10.0)
     assert stack.states()["joint_state_broadcaster"] == "inactive", "the last state is repeated"
