@@ -346,10 +346,11 @@ class CFiles:
         at = text.index("/* Newton's method from `pose`")
         if robot.iterated:
             text += "\n" + C["FORWARD_NEAR"]
-            text = text[:at] + C["NEAREST"] + "\n" + text[at:]
+            tried = self.scalar.table("static const int", "tried_mode", self.kinematics.modes.showing)
+            text = text[:at] + tried + "\n" + C["NEAREST"] + "\n" + text[at:]
         text = text[:at] + (C["SAME_SIDE_BY_RATES"] if by_rates else C["SAME_SIDE"]) + "\n" + text[at:]
         constants = {
-            "COMBINATIONS": "MODES" if robot.iterated else str(2**places.most),
+            "COMBINATIONS": str(len(self.kinematics.modes.showing) if robot.iterated else 2**places.most),
             "RATES": str(rates * robot.n if by_rates else 1),
             "ROWS": str(rates),
             "LIMBS": str(len(self.engine.tables.limbs)),

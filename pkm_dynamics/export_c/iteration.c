@@ -280,14 +280,16 @@ static void read_joints(const REAL from[], REAL q[])
     }
 }
 
-/* Of the first so many working modes the one whose actuators at `pose` are nearest to `goal`, and what they have to go. */
+/* Of the first so many of `tried_mode`, which show every solution of every limb, the one whose actuators at `pose` are
+   nearest to `goal`, and what they have to go. */
 static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL side[], REAL span[], REAL q[])
 {
     REAL best[LIMBS];
     int status = PKM_UNREACHABLE;
     for (int i = 0; i < LIMBS; i++)
         best[i] = HUGE_VAL;
-    for (int mode = 0; mode < modes; mode++) {
+    for (int tries = 0; tries < modes; tries++) {
+        const int mode = tried_mode[tries];
         REAL tried[SIDES], left[M], solved[PLACES], gap[2] = {ZERO}, far[LIMBS] = {ZERO}, out[LIMBS] = {ZERO};
         int found = sides_of(mode, tried);
         if (found == PKM_OK)

@@ -32,6 +32,7 @@ STARTS = 60  # of Newton's method per limb, besides those that continue home's s
 STARTS_AT_HOME = 1000  # once per robot: what is not met here has no number
 SAME = 1e-6  # of the robot's size, and directions: configurations nearer than this are one
 COMBINATIONS = 16  # of solutions of several limbs, tried at most where one is looked for
+FEW = 64  # working modes that are all tried where one is looked for
 MOST = 4096  # working modes listed at most
 
 Indices = NDArray[np.int64]
@@ -156,6 +157,17 @@ class WorkingModes:
             return np.array([self._combined(list(chosen)) for chosen in product(*choices)])
         most = max(len(c) for c in choices)
         return np.array([self._combined([c[min(k, len(c) - 1)] for c in choices]) for k in range(most)])
+
+    @property
+    def showing(self) -> list[int]:
+        """Working modes that show each solution of each limb, home's first: of many, those of one limb at a time."""
+        if self.count <= FEW:
+            return list(range(self.count))
+        modes, stride = [0], self._closed
+        for choices in self._home_choices:
+            modes += [k * stride for k in range(1, len(choices))]
+            stride *= len(choices)
+        return [branch + mode for mode in modes for branch in range(self._closed)]
 
     @cached_property
     def searched(self) -> list[LimbColumns]:
