@@ -367,6 +367,9 @@ class CFiles:
             "BEYOND": self.scalar.number(BEYOND),
         }
         text = text.replace("NEAREST_SIDE", "" if robot.iterated else C["NEAREST_SIDE"])
+        hidden = max(places.branches) > 1  # branches that drives do not show
+        text = text.replace("OUT_OF_RANGES", C["OUT_OF_RANGES"] if hidden else "")
+        text = text.replace("OF_RANGES", ", q[JOINTS], out[LIMBS] = {ZERO}" if hidden else "")
         for name, value in constants.items():
             text = re.sub(rf"\b{name}\b", value, text)
         return self.text("\n".join([*forward_tables(self.robot, self.scalar, places), text]))

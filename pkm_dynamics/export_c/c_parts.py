@@ -203,8 +203,9 @@ def forward_tables(robot: RobotFacts, scalar: Scalar, places: LimbPlaces) -> Ite
     yield table("static const int", "actuator_turns", turning)
     yield table("static const int", "limb_of_side", places.of_side)
     yield table("static const int", "limb_of_actuator", places.of_actuator)
-    if robot.iterated:
+    if robot.iterated or max(places.branches) > 1:
         yield table("static const int", "limb_of_joint", places.of_joint)
+    if robot.iterated:
         bodies = engine.tables.bodies[2:]
         turning = np.zeros(len(engine.joint_names))
         turning[bodies["column"]] = bodies["prismatic"] == 0

@@ -112,7 +112,7 @@ static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL s
     for (int i = 0; i < LIMBS; i++)
         best[i] = HUGE_VAL;
     for (int c = 0; c < modes; c++) {
-        REAL tried[SIDES], left[M], far[LIMBS] = {ZERO};
+        REAL tried[SIDES], left[M], far[LIMBS] = {ZERO}OF_RANGES;
         for (int i = 0; i < SIDES; i++)
             tried[i] = (c >> place_of_side[i]) % 2 ? -ONE : ONE;
         if (limb_errors(pose, tried, goal, left) != PKM_OK)
@@ -120,7 +120,7 @@ static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL s
         status = PKM_OK;
         for (int a = 0; a < M; a++)
             far[limb_of_actuator[a]] += FABS(left[a]);
-        for (int i = 0; i < LIMBS; i++)
+OUT_OF_RANGES        for (int i = 0; i < LIMBS; i++)
             far[i] = far[i] < clearly[i] * best[i] ? far[i] : -ONE;
         for (int i = 0; i < LIMBS; i++)
             best[i] = far[i] >= ZERO ? far[i] : best[i];
@@ -131,6 +131,12 @@ static int nearest_side(const REAL pose[7], int modes, const REAL goal[], REAL s
     }
     return status;
 }
+//// OUT_OF_RANGES
+        if (positions(pose, tried, start_of_mode[0], q) == PKM_OK)
+            for (int k = 0; k < JOINTS; k++)
+                out[limb_of_joint[k]] += larger(larger(joint_lower[k] - q[k], q[k] - joint_upper[k]), ZERO);
+        for (int i = 0; i < LIMBS; i++)
+            far[i] += clearly[i] < ONE ? smaller(out[i], BEYOND) : ZERO;
 //// SAME_SIDE
 static int same_side(const struct step *first, const struct step *last)
 {
