@@ -266,10 +266,9 @@ def predict(
     at = np.asarray(times, dtype=float)
     found = k.at(poses, mode=mode).motion(twists, accelerations)
     _require_reached(at, found)
-    if distribution is None and len(k.actuated_names) > k.engine.freedoms:  # within the limits, as controllers share
-        within = Distribution(bounds="limits")
-        shared = dynamics.inverse(found.at, twists, accelerations, wrench, payload=payload, distribution=within)
-        distribution = within if bool(np.all(closes(shared.status))) else None
+    if distribution is None and len(k.actuated_names) > k.engine.freedoms:
+        shared = partial(dynamics.inverse, found.at, twists, accelerations, wrench, payload=payload)
+        distribution = _within_limits(shared)
     loads = dynamics.reactions(found.at, twists, accelerations, wrench, payload=payload, distribution=distribution)
     inverse = partial(dynamics.inverse, payload=payload, distribution=distribution)
     efforts = inverse(found.at, twists, accelerations, wrench)
@@ -300,6 +299,12 @@ def predict(
         motion=name,
         payload=0.0 if payload is None else payload.mass,
     )
+
+
+def _within_limits(inverse: Callable[..., Efforts]) -> Distribution | None:
+    # as controllers share, where that can be
+    within = Distribution(bounds="limits")
+    return within if bool(np.all(closes(inverse(distribution=within).status))) else None
 
 
 def _drives(k: Kinematics) -> tuple[Array, Array, tuple[Array, Array]]:

@@ -7,7 +7,7 @@ machine, would stand as long. Over UDP nobody waits for a reader, at the same sp
 
 ROS 2's discovery range LOCALHOST adds shared memory to any profile. So where discovery stays on this computer, the
 range is left to the profile (SYSTEM_DEFAULT), which does the same without it. A command that joins is told of every
-topic and service at once: buffers of the system's usual size dropped some of that, which is repeated after 3 s.
+topic and service at once: buffers of the system's usual size dropped some of that.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.solve import engine
 from pkm_kinematics.solve.coupler_curve import CouplerCurve
 from pkm_kinematics.solve.possible_twists import ROUNDED as AJAR
+from pkm_kinematics.solve.working_modes import showing
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.codegen.c_code import CHOICES, KEEPS_NAN, LONG, identifier, quoted
 from pkm_runtime.optional import release
@@ -346,11 +347,11 @@ class CFiles:
         at = text.index("/* Newton's method from `pose`")
         if robot.iterated:
             text += "\n" + C["FORWARD_NEAR"]
-            tried = self.scalar.table("static const int", "tried_mode", self.kinematics.modes.showing)
+            tried = self.scalar.table("static const int", "tried_mode", showing(self.kinematics.modes))
             text = text[:at] + tried + "\n" + C["NEAREST"] + "\n" + text[at:]
         text = text[:at] + (C["SAME_SIDE_BY_RATES"] if by_rates else C["SAME_SIDE"]) + "\n" + text[at:]
         constants = {
-            "COMBINATIONS": str(len(self.kinematics.modes.showing) if robot.iterated else 2**places.most),
+            "COMBINATIONS": str(len(showing(self.kinematics.modes)) if robot.iterated else 2**places.most),
             "RATES": str(rates * robot.n if by_rates else 1),
             "ROWS": str(rates),
             "LIMBS": str(len(self.engine.tables.limbs)),

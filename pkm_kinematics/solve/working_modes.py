@@ -158,17 +158,6 @@ class WorkingModes:
         most = max(len(c) for c in choices)
         return np.array([self._combined([c[min(k, len(c) - 1)] for c in choices]) for k in range(most)])
 
-    @property
-    def showing(self) -> list[int]:
-        """Working modes that show each solution of each limb, home's first: of many, those of one limb at a time."""
-        if self.count <= FEW:
-            return list(range(self.count))
-        modes, stride = [0], self._closed
-        for choices in self._home_choices:
-            modes += [k * stride for k in range(1, len(choices))]
-            stride *= len(choices)
-        return [branch + mode for mode in modes for branch in range(self._closed)]
-
     @cached_property
     def searched(self) -> list[LimbColumns]:
         """What is solved by iteration of each searched limb."""
@@ -345,3 +334,14 @@ def _branches(blocks: Sequence[Any]) -> Iterator[tuple[int, ...]]:
 
 def _sign(choice: int) -> str:
     return "+-"[choice] if choice < 2 else str(choice)
+
+
+def showing(modes: WorkingModes) -> list[int]:
+    """Working modes that show each solution of each limb, home's first: of many, those of one limb at a time."""
+    if modes.count <= FEW:
+        return list(range(modes.count))
+    found, stride = [0], modes._closed
+    for choices in modes._home_choices:
+        found += [k * stride for k in range(1, len(choices))]
+        stride *= len(choices)
+    return [branch + mode for mode in found for branch in range(modes._closed)]

@@ -85,50 +85,43 @@ def turn_last(chain, last, state, tail, R):
 
 
 @compiled
-def two_ways(u, T, d):
-    """Two ways to aim the third joint's z at u: first a number, 0 where any does, then cosine and sine of each."""
+def two_ways(chain, first, before, u, T):
+    """Two ways to aim the third joint's z at u: first angle, middle one, cosine and sine of the first, of each."""
+    F, seed = chain[first + 2].rotation, before[0]
+    d = (F[0, 2], F[1, 2], F[2, 2])
     A = T[0, 2] * u[0] + T[1, 2] * u[1]
     B = T[0, 2] * u[1] - T[1, 2] * u[0]
+    if A * A + B * B <= 1e-20:  # any first angle does
+        c, s = cos(seed), sin(seed)
+        after = middle_angle(u, T, d, c, s, before[1])
+        return seed, after, c, s, seed, after, c, s
     C = d[2] - T[2, 2] * u[2]
     c1, s1, _ = turn_to(A, B, C, 1.0)
     c2, s2, _ = turn_to(A, B, C, -1.0)
-    return A * A + B * B, c1, s1, c2, s2
+    after_1, after_2 = middle_angle(u, T, d, c1, s1, before[1]), middle_angle(u, T, d, c2, s2, before[1])
+    return near(atan2(s1, c1), seed), after_1, c1, s1, near(atan2(s2, c2), seed), after_2, c2, s2
 
 
 @compiled
 def nearest_two_of_three(chain, first, before, u, T):
     """Of two ways to aim the third joint's z at u, the one with the two angles nearer to those before."""
-    F, seed = chain[first + 2].rotation, before[0]
-    d = (F[0, 2], F[1, 2], F[2, 2])
-    across, c1, s1, c2, s2 = two_ways(u, T, d)
-    if across <= 1e-20:
-        return seed, middle_angle(u, T, d, cos(seed), sin(seed), before[1])
-    a, b = near(atan2(s1, c1), seed), near(atan2(s2, c2), seed)
-    after_a = middle_angle(u, T, d, c1, s1, before[1])
-    after_b = middle_angle(u, T, d, c2, s2, before[1])
-    farther = abs(a - seed) + abs(after_a - before[1]) - abs(b - seed) - abs(after_b - before[1])
+    a, after_a, _, _, b, after_b, _, _ = two_ways(chain, first, before, u, T)
+    farther = abs(a - before[0]) + abs(after_a - before[1]) - abs(b - before[0]) - abs(after_b - before[1])
     return select_gt(farther, 0.0, b, a), select_gt(farther, 0.0, after_b, after_a)
 
 
 @compiled
 def first_two_of_three(chain, first, before, u, w, T):
     """Of two ways to aim the third joint's z at u and x at w, the one whose angles are in their ranges, or nearer."""
-    last, seed = chain[first + 2], before[0]
-    F = last.rotation
-    d = (F[0, 2], F[1, 2], F[2, 2])
-    across, c1, s1, c2, s2 = two_ways(u, T, d)
-    if across <= 1e-20:
-        return seed, middle_angle(u, T, d, cos(seed), sin(seed), before[1])
-    a, b = near(atan2(s1, c1), seed), near(atan2(s2, c2), seed)
-    after_a = middle_angle(u, T, d, c1, s1, before[1])
-    after_b = middle_angle(u, T, d, c2, s2, before[1])
-    far_a = abs(a - seed) + abs(after_a - before[1])
-    far_b = abs(b - seed) + abs(after_b - before[1])
+    last = chain[first + 2]
+    a, after_a, c1, s1, b, after_b, c2, s2 = two_ways(chain, first, before, u, T)
+    far_a = abs(a - before[0]) + abs(after_a - before[1])
+    far_b = abs(b - before[0]) + abs(after_b - before[1])
     far_a += OUTSIDE * (outside(chain[first], a) + outside(chain[first + 1], after_a))
     far_b += OUTSIDE * (outside(chain[first], b) + outside(chain[first + 1], after_b))
     if last.lower > -inf:
-        far_a += OUTSIDE * outside(last, last_angle(w, T, F, c1, s1, after_a, before[2]))
-        far_b += OUTSIDE * outside(last, last_angle(w, T, F, c2, s2, after_b, before[2]))
+        far_a += OUTSIDE * outside(last, last_angle(w, T, last.rotation, c1, s1, after_a, before[2]))
+        far_b += OUTSIDE * outside(last, last_angle(w, T, last.rotation, c2, s2, after_b, before[2]))
     return select_gt(far_a, far_b, b, a), select_gt(far_a, far_b, after_b, after_a)
 
 
