@@ -83,6 +83,10 @@ class ActuatorLimits:
         others = f" and {len(uneven) - 1} more" if len(uneven) > 1 else ""
         return f"{name}{others}: {a:g} to {b:g} {unit}"
 
+    def effort_bound(self, efforts: Array) -> Array:
+        """Largest magnitudes on the side of each of some efforts (..., n_actuated)."""
+        return np.abs(np.where(efforts < 0.0, self.least_effort, self.most_effort))
+
     def bounds(self, reserve: float = 0.0) -> tuple[Array, Array]:
         """Least and largest efforts (n_actuated,), less a fraction `reserve` of the stronger side, kept for control."""
         least, most = self.least_effort, self.most_effort

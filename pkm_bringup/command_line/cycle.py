@@ -84,7 +84,6 @@ def cycle_figures(
     there = kinematics.at(at.pose, mode=0)
     effort = np.asarray(dynamics.inverse(there, at.twist, at.acceleration, wrench).effort)
     speed = np.asarray(there.motion(at.twist).actuated_velocities)
-    units = tuple(f"{unit}/s" for unit in limits.length_units)
     return Figures(
         robot=dynamics.mechanism.name,
         motion=motion.source,
@@ -93,8 +92,8 @@ def cycle_figures(
         reserve=reserve,
         notes=cycle.notes,
         actuated_names=limits.names,
-        effort=Use(np.abs(effort).max(axis=0), _rms(effort), limits.effort, limits.effort_units),
-        speed=Use(np.abs(speed).max(axis=0), _rms(speed), limits.velocity, units),
+        effort=Use.of_efforts(np.array([effort.min(axis=0), effort.max(axis=0)]), _rms(effort), limits),
+        speed=Use.of_speeds(np.abs(speed).max(axis=0), _rms(speed), limits),
         platform_speed=float(np.linalg.norm(at.twist[:, :3], axis=1).max()),
         platform_acceleration=float(np.linalg.norm(at.acceleration[:, :3], axis=1).max()),
         platform_turn_rate=float(np.linalg.norm(at.twist[:, 3:6], axis=1).max()),

@@ -245,7 +245,8 @@ class CurveCheck:
 
     def load(self, pose: Array, twist: Array, acceleration: Array) -> float:
         """Largest share of an effort limit in a motion (n, 7), (n, 6), (n, 6), base frame; infinite: impossible."""
-        shares = np.abs(self._efforts_of(self._at(pose), twist, acceleration).effort) / self.limits.effort
+        efforts = self._efforts_of(self._at(pose), twist, acceleration).effort
+        shares = np.abs(efforts) / self.limits.effort_bound(efforts)
         return float(shares.max()) if np.isfinite(shares).all() else np.inf
 
     def _at(self, pose: Array) -> Configuration:

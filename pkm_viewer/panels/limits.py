@@ -22,6 +22,7 @@ class LimitsPanel:
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         self._joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
+        self._effort_range = mechanism.effort_range
         self.home: tuple[float | None, ...] = (None,) * len(DISTANCES)  # distances from singularities there
         self._html = server.gui.add_html("")
 
@@ -43,7 +44,10 @@ class LimitsPanel:
         parts += [_position_row(joint, float(q)) for joint, q in zip(self._joints, positions, strict=True)]
         if readings.efforts is not None and len(readings.efforts) == len(self._joints):
             parts.append(markup.heading("Efforts"))
-            parts += [_effort_row(joint, float(e)) for joint, e in zip(self._joints, readings.efforts, strict=True)]
+            rows = zip(self._joints, readings.efforts.tolist(), *self._effort_range, strict=True)
+            parts += [
+                _effort_row(joint, effort, -least if effort < 0.0 else most) for joint, effort, least, most in rows
+            ]
         self._html.content = markup.block("".join(parts))
 
 
@@ -82,8 +86,8 @@ def _position_row(joint: Joint, position: float) -> str:
     )
 
 
-def _effort_row(joint: Joint, effort: float) -> str:
-    text, limit = f"{_plain(effort)} {joint.effort_unit}", joint.limits.effort
+def _effort_row(joint: Joint, effort: float, limit: float) -> str:
+    text = f"{_plain(effort)} {joint.effort_unit}"
     if not (math.isfinite(limit) and limit > 0.0):
         return markup.bar_row(joint.name, 0.0, markup.GREY, text)
     share = abs(effort) / limit

@@ -30,9 +30,8 @@ class PlotsPanel:
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
-        limits = np.array([joint.limits.effort for joint in joints])
-        self._relative = bool(np.all(np.isfinite(limits) & (limits > 0.0)))
-        self._scale = 100.0 / limits if self._relative else np.ones(len(joints))
+        least, most = self._limits = mechanism.effort_range
+        self._relative = bool(np.isfinite(most - least).all() and (np.maximum(-least, most) > 0.0).all())
         unit = "% of limit" if self._relative else ", ".join(sorted({joint.effort_unit for joint in joints}))
         motion = mechanism.mobility.motion  # such as 3T1R
         self._errors = [name for kind, name in (("T", "mm"), ("R", "mrad")) if kind in motion]
@@ -57,7 +56,10 @@ class PlotsPanel:
             return
         found = {"mm": readings.error, "mrad": readings.rotation_error}
         errors = [1e3 * value if (value := found[name]) is not None else np.nan for name in self._errors]
-        self._rows.append((readings.time, self._scale * efforts, np.array(errors)))
+        if self._relative:
+            bounds = np.abs(np.where(efforts < 0.0, *self._limits))
+            efforts = 100.0 * np.divide(efforts, bounds, out=np.zeros(self._n), where=bounds > 0.0)
+        self._rows.append((readings.time, efforts, np.array(errors)))
 
     def draw(self) -> None:
         """Show what was noted."""

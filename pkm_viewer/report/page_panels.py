@@ -217,9 +217,9 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
     limits = np.unique((use.limit * scale)[np.isfinite(use.limit)])
     highest = float(np.abs(values * scale).max()) if values.size else 0.0
     shown = [limit for limit in limits if limit <= 2.0 * highest]
-    for limit in shown:
-        for side in (-limit, limit):
-            axes.axhline(side, color=BAD, linewidth=0.9, linestyle=(0, (5, 3)))
+    for end in np.unique(use.ends * scale) if shown else ():
+        if abs(end) <= max(shown):
+            axes.axhline(end, color=BAD, linewidth=0.9, linestyle=(0, (5, 3)))
     if shown:
         room = 1.12 * max(shown)
         low, high = axes.get_ylim()

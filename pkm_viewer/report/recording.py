@@ -69,7 +69,7 @@ class Tally:
         self.first_wake = self.last_wake = np.nan
         self.shortest_period, self.longest_period = np.inf, 0.0
         self.error_squares, self.error_max = np.zeros(2), np.zeros(2)  # of position, of attitude
-        self.effort_squares, self.effort_max = np.zeros(n_actuated), np.zeros(n_actuated)
+        self.effort_squares, self.effort_ends = np.zeros(n_actuated), np.zeros((2, n_actuated))  # least, most; or zero
         self.velocity_squares, self.velocity_max = np.zeros(n_actuated), np.zeros(n_actuated)
         self.lowest, self.highest = np.full(n_actuated, np.inf), np.full(n_actuated, -np.inf)  # positions
         self.saturated = np.zeros(n_actuated, dtype=np.int64)
@@ -91,7 +91,10 @@ class Tally:
         self.error_squares += (errors**2).sum(axis=0)
         self.error_max = np.maximum(self.error_max, errors.max(axis=0))
         self.effort_squares += (rows.efforts**2).sum(axis=0)
-        self.effort_max = np.maximum(self.effort_max, np.abs(rows.efforts).max(axis=0))
+        ends = rows.efforts.min(axis=0), rows.efforts.max(axis=0)
+        self.effort_ends = np.array(
+            [np.minimum(self.effort_ends[0], ends[0]), np.maximum(self.effort_ends[1], ends[1])]
+        )
         self.velocity_squares += (rows.velocities**2).sum(axis=0)
         self.velocity_max = np.maximum(self.velocity_max, np.abs(rows.velocities).max(axis=0))
         self.lowest = np.minimum(self.lowest, rows.positions.min(axis=0))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_kinematics import Kinematics
 from pkm_runtime.describable import in_degrees
 from pkm_runtime.fixed_rate import LoopStatistics
@@ -78,17 +79,36 @@ def _or_nan(value: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """How much of a limit the actuators used: `peak` and `rms` of the magnitude, `limit`, (n_actuated,) each."""
+    """How much of a limit the actuators used: `peak` and `rms` of the magnitude, `limit`, (n_actuated,) each.
+
+    `ends` (2, n_actuated) are the limits of both sides; `limit` is that of the side that was used more.
+    """
 
     peak: Array
     rms: Array
     limit: Array
+    ends: Array
     units: tuple[str, ...]
+
+    @staticmethod
+    def of_efforts(extremes: Array, rms: Array, limits: ActuatorLimits) -> Use:
+        """Of efforts whose least and most are `extremes` (2, n_actuated)."""
+        sizes, bounds = np.abs(extremes), limits.effort_bound(extremes)
+        shares = np.divide(sizes, bounds, out=np.zeros_like(sizes), where=sizes > 0.0)
+        worse = shares.argmax(axis=0), np.arange(sizes.shape[1])
+        ends = np.array([limits.least_effort, limits.most_effort])
+        return Use(sizes[worse], rms, bounds[worse], ends, limits.effort_units)
+
+    @staticmethod
+    def of_speeds(peak: Array, rms: Array, limits: ActuatorLimits) -> Use:
+        """Of speeds."""
+        units = tuple(f"{unit}/s" for unit in limits.length_units)
+        return Use(peak, rms, limits.velocity, np.array([-limits.velocity, limits.velocity]), units)
 
     def in_degrees(self) -> Use:
         """The same with degrees in place of radians, for people."""
         factors, units = zip(*map(in_degrees, self.units), strict=True)
-        return Use(self.peak * factors, self.rms * factors, self.limit * factors, units)
+        return Use(self.peak * factors, self.rms * factors, self.limit * factors, self.ends * factors, units)
 
     @property
     def peak_share(self) -> Array:
@@ -144,7 +164,6 @@ class Report:
         whole = run.cycles if recording.completed else min(int(done + 0.01), run.cycles)
         position_rms, attitude_rms = tally.rms(tally.error_squares)
         position_max, attitude_max = tally.error_max
-        speed_units = tuple(f"{unit}/s" for unit in limits.length_units)
         return Report(
             run=run,
             actuated_names=limits.names,
@@ -156,8 +175,8 @@ class Report:
             position_max=float(position_max),
             attitude_rms=float(attitude_rms),
             attitude_max=float(attitude_max),
-            effort=Use(tally.effort_max, tally.rms(tally.effort_squares), limits.effort, limits.effort_units),
-            speed=Use(tally.velocity_max, tally.rms(tally.velocity_squares), limits.velocity, speed_units),
+            effort=Use.of_efforts(tally.effort_ends, tally.rms(tally.effort_squares), limits),
+            speed=Use.of_speeds(tally.velocity_max, tally.rms(tally.velocity_squares), limits),
             saturated_periods=tally.saturated,
             loop=_loop(recording),
             realtime=recording.realtime,

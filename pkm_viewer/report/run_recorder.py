@@ -94,6 +94,6 @@ class RunRecorder:
             times = 1e-9 * (np.array(stamps, dtype=np.int64) - self._epoch)
             periods = np.diff(published, prepend=self._last_wake)
             self._last_wake = published[-1]
-            saturated = np.abs(applied) >= self._limits.effort * (1.0 - 1e-9)
+            saturated = np.abs(applied) >= self._limits.effort_bound(applied) * (1.0 - 1e-9)
             columns = times, published, periods, reference, measured, positions, velocities, applied, saturated
             self._store.add(np.column_stack([np.asarray(column, dtype=np.float64) for column in columns]))

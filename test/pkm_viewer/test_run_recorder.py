@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pkm_viewer.report import recording
 from pkm_viewer.report.recording import Run
+from pkm_viewer.report.report import Report
 from pkm_viewer.report.run_recorder import RunRecorder
 
 RATE = 1000.0
@@ -47,6 +50,17 @@ def test_rows_begin_before_the_first_motion_and_are_where_readings_say(recorder,
     np.testing.assert_allclose(rows.periods[1:], 1e-3)
 
 
+def test_efforts_count_by_the_limit_of_their_side(kinematics, limits) -> None:
+    weaker = np.array([-1000.0, -200.0, -1000.0]), np.array([1.0, 1000.0, 12.0])
+    recorder = recording_of(kinematics, replace(limits, effort=np.full(3, 1000.0), effort_range=weaker), 0.04)
+    feed(recorder, kinematics, range(50))
+    made = recorder.recording()
+    np.testing.assert_array_equal(made.rows.saturated[0], [True, True, False])
+    use = Report.of(made).effort
+    np.testing.assert_allclose(use.peak_share, [1.0, 1.0, 0.25])
+    np.testing.assert_allclose(use.limit, [1.0, 200.0, 12.0])
+
+
 def test_what_rests_after_the_end_is_left_out_but_not_what_moves_late(recorder, kinematics) -> None:
     feed(recorder, kinematics, range(30))
     home = np.array(kinematics.home)
@@ -83,7 +97,7 @@ def test_a_long_run_keeps_fewer_rows_not_more_memory(kinematics, limits, monkeyp
     assert len(made.rows) <= 400
     np.testing.assert_allclose(np.diff(made.rows.times), 8e-3, atol=1e-9)
     assert len(made) == 2998  # figures are over all of them
-    np.testing.assert_allclose(made.tally.effort_max, [1.0, 200.0, 3.0])
+    np.testing.assert_allclose(made.tally.effort_ends, [[0.0, -200.0, 0.0], [1.0, 0.0, 3.0]])
     assert made.tally.saturated[1] == 2998
     np.testing.assert_allclose(np.diff(made.recent.times), 1e-3, atol=1e-9)
     assert made.recent.times[-1] == pytest.approx(2.997)
