@@ -228,11 +228,11 @@ def _follow(robot: Robot, given: argparse.Namespace) -> str:
 
 
 def _jog_options(p: argparse.ArgumentParser) -> None:
-    text = "velocity of its origin along x, y and z [m/s], or such as 20mm/s"
-    p.add_argument("linear", type=command_options.velocity, nargs=3, metavar="M/S", help=text)
-    text = "angular velocity about x, y and z [rad/s], or such as 5deg/s"
+    text = "three numbers: velocity of its origin along x, y and z [m/s], or such as 20mm/s"
+    p.add_argument("linear", type=command_options.velocity, nargs=3, metavar="VELOCITY", help=text)
+    text = "three numbers: angular velocity about x, y and z [rad/s], or such as 5deg/s"
     p.add_argument(
-        "--angular", type=command_options.turn_rate, nargs=3, default=(0.0, 0.0, 0.0), metavar="RAD/S", help=text
+        "--angular", type=command_options.turn_rate, nargs=3, default=(0.0, 0.0, 0.0), metavar="RATE", help=text
     )
     text = "duration with the acceleration, to which the deceleration adds [s]"
     p.add_argument("--seconds", type=command_options.positive, default=1.0, metavar="S", help=text)
