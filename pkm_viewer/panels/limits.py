@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from pkm_description.mechanism import Array, Joint, Mechanism
 from pkm_viewer.operations import DISTANCES, Readings
 from pkm_viewer.page_server import PageServer
@@ -44,10 +46,9 @@ class LimitsPanel:
         parts += [_position_row(joint, float(q)) for joint, q in zip(self._joints, positions, strict=True)]
         if readings.efforts is not None and len(readings.efforts) == len(self._joints):
             parts.append(markup.heading("Efforts"))
-            rows = zip(self._joints, readings.efforts.tolist(), *self._effort_range, strict=True)
-            parts += [
-                _effort_row(joint, effort, -least if effort < 0.0 else most) for joint, effort, least, most in rows
-            ]
+            bounds = np.abs(np.where(readings.efforts < 0.0, *self._effort_range))
+            efforts = zip(self._joints, readings.efforts.tolist(), bounds.tolist(), strict=True)
+            parts += [_effort_row(joint, effort, limit) for joint, effort, limit in efforts]
         self._html.content = markup.block("".join(parts))
 
 
