@@ -23,6 +23,7 @@ from pkm_dynamics.export_c.c_parts import (
     MOVED_START,
     OPEN_STEPS,
     README,
+    START_BY_JOINT,
     TURNING_STEPS,
     C,
     LimbPlaces,
@@ -59,6 +60,7 @@ from pkm_runtime.optional import release
 
 # Of the robot's size: between poses on the way of a platform with one degree of freedom, from which limbs are found
 BETWEEN = 0.05
+MANY = 256  # working modes: joints at home are no table of these then
 # Of the operations of a step that serves every pose: one in more is not written before it.
 WORTH = 0.9
 
@@ -236,6 +238,11 @@ class CFiles:
         }
 
     @property
+    def starts_by_joint(self) -> bool:
+        """Whether a joint at home is found by bits of the working mode: modes are too many for a table."""
+        return self.robot.iterated and not self.robot.turning and self.n_modes > MANY
+
+    @property
     def _curve(self) -> CouplerCurve | None:
         return self.engine.from_home.curve(self.engine.home_joints) if self.robot.turning else None
 
@@ -243,7 +250,9 @@ class CFiles:
         """The function that leads the limbs from home to a pose, with tables."""
         k, size, curve = self.kinematics, self.engine.size, self._curve
         if curve is None:
-            return [C["ALONG"], C["TURNING_REACH" if self.robot.turning else "FOLLOW"]]
+            start = START_BY_JOINT if self.starts_by_joint else "start_of_mode[mode][k]"
+            begin = C["BEGIN"].replace("START", start)
+            return [C["ALONG"], begin, C["TURNING_REACH" if self.robot.turning else "FOLLOW"]]
         apart: list[NDArray[Any]] = []
         for pose in curve.poses:  # which has most of them twice, as it goes to both sides
             if not apart or pose_distance(pose, np.array(apart), size).min() > BETWEEN * size:
@@ -255,11 +264,20 @@ class CFiles:
         return [*(self.scalar.rows(f"{name}[{len(rows)}][{width}]", rows) for name, width, rows in tables), text]
 
     def _starts(self) -> str:
-        modes, joints = self.n_modes, len(self.kinematics.joint_names)
-        rows = (self.kinematics.modes.start(mode) for mode in range(modes))
+        rows = np.array([self.kinematics.modes.start(mode) for mode in range(self.n_modes)])
+        if not self.starts_by_joint:
+            return (
+                "/* Joints at home in each working mode: turning joints take the turn nearest to these. */\n"
+                + self.scalar.rows(f"start_of_mode[{rows.shape[0]}][{rows.shape[1]}]", rows)
+            )
+        lowest, values = zip(*map(_by_bits, rows.T), strict=True)
+        table, counts = self.scalar.table, [len(some) for some in values]
         return (
-            "/* Joints at home in each working mode: turning joints take the turn nearest to these. */\n"
-            + self.scalar.rows(f"start_of_mode[{modes}][{joints}]", rows)
+            "/* Joints at home: those of each joint, by some bits of the working mode. */\n"
+            + table("static const REAL", "start_of_joint", np.concatenate(values))
+            + table("static const int", "first_start", np.cumsum([0, *counts[:-1]]))
+            + table("static const int", "lowest_bit", lowest)
+            + table("static const int", "bits_of_mode", [count - 1 for count in counts])
         )
 
     def _torn(self) -> str:
@@ -509,3 +527,11 @@ class CFiles:
         for word, value in words.items():
             template = re.sub(rf"\b{word}\b", value, template)
         return self.scalar.typed(template)
+
+
+def _by_bits(column: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    """The lowest bit of the working mode that a joint's start (n_modes,) follows, and the starts from there on."""
+    modes = np.arange(len(column))
+    bits = [b for b in range(len(column).bit_length() - 1) if (column != column[modes ^ (1 << b)]).any()]
+    low, width = (bits[0], bits[-1] - bits[0] + 1) if bits else (0, 0)
+    return low, column[np.arange(1 << width) << low]

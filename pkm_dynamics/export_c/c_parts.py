@@ -52,6 +52,7 @@ TURNING_STEPS = {
     REAL room; /* m: the longest step that does not leap over a singularity of limbs or constraints */""",
     "IN_ROOM": " && (k == 0 || first.length < step.room || length < STRAIGHT * first.length)",
 }
+START_BY_JOINT = "start_of_joint[first_start[k] + ((mode >> lowest_bit[k]) & bits_of_mode[k])]"
 MOVED_START = """\
     if (status != PKM_OK && into_space(side, at) == PKM_OK)
         status = positions(at, side, start_of_mode[0], q);

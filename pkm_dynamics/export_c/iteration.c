@@ -10,14 +10,6 @@ static void turn_joint(REAL q[], int k)
     q[JOINTS + JOINTS + k] = SIN(q[k]);
 }
 
-static void begin_at(const REAL start[], REAL q[])
-{
-    for (int k = 0; k < JOINTS; k++) {
-        q[k] = start[k];
-        turn_joint(q, k);
-    }
-}
-
 /* A step of Newton's method for some joints of a limb: the step of each, the largest gap of the loops [m], and the side
    of the limb's singularities, 0 where it has none. */
 typedef int newton_function(const REAL pose[7], const REAL side[], const REAL q[], REAL step[], REAL *gap,
@@ -92,6 +84,15 @@ static void along(const REAL h[7], const REAL way[6], REAL part, REAL pose[7])
     pose[5] = c * h[5] + d * h[6] + a * h[4] - b * h[3];
     pose[6] = c * h[6] - a * h[3] - b * h[4] - d * h[5];
 }
+//// BEGIN
+/* Puts the joints where they are at home in a working mode. */
+static void begin_in(int mode, REAL q[])
+{
+    for (int k = 0; k < JOINTS; k++) {
+        q[k] = START;
+        turn_joint(q, k);
+    }
+}
 //// FOLLOW
 /* Takes the joints of the limbs from a pose straight to another, both in the motion space. Where corrections shrink too
    slowly even in the shortest steps, beside a singularity of a limb, those `at_home` go on in steps that close alone, and
@@ -144,7 +145,7 @@ static int follow_limbs(const REAL from[7], const REAL at[7], int at_home, const
 /* The joints of the limbs in a working mode at a pose in the motion space, from home. */
 static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL found[2])
 {
-    begin_at(start_of_mode[mode], q);
+    begin_in(mode, q);
     return follow_limbs(NAME_home, at, 1, side, q, found);
 }
 //// TURNING_REACH
@@ -154,7 +155,7 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
 {
     REAL turned[NEWTONS], way[6], next[7], tried[PLACES], done = ZERO;
     const REAL length = way_to(at, NAME_home, way);
-    begin_at(start_of_mode[mode], q);
+    begin_in(mode, q);
     for (int on = length < FAR; on && done < ONE;) {
         const REAL end = smaller(done + LONGEST / length, ONE);
         along(NAME_home, way, end, next);
@@ -174,7 +175,7 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
     }
     if (!(done < ONE) && found[1] < CLOSED * SIZE)
         return PKM_OK;
-    begin_at(start_of_mode[mode], q);
+    begin_in(mode, q);
     found[0] = found[1] = ZERO;
     return limbs(at, side, q, found, turned);
 }
@@ -192,7 +193,10 @@ static int reach(const REAL at[7], int mode, const REAL side[], REAL q[], REAL f
             start = joints_on_way[i];
         }
     }
-    begin_at(start, q);
+    for (int k = 0; k < JOINTS; k++) {
+        q[k] = start[k];
+        turn_joint(q, k);
+    }
     found[0] = found[1] = ZERO;
     return limbs(at, side, q, found, turned);
 }

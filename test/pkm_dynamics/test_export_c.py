@@ -19,6 +19,7 @@ from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
+from pkm_dynamics.export_c import c_files
 from pkm_dynamics.export_c.c_files import CFiles
 from pkm_dynamics.export_c.c_test import CALLS, DOUBLE, PARTS, states_of
 from pkm_dynamics.export_c.headers import PROTOTYPES
@@ -172,6 +173,18 @@ def compare_with_python(library: Library, n: int) -> None:
 )
 def test_c_is_python(name: str, library: Callable[[str], Library]) -> None:
     compare_with_python(library(name), 2_000)
+
+
+@needs_compiler
+def test_many_working_modes_have_no_table_of_their_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(c_files, "MANY", 4)
+    files = CFiles(Dynamics(load_mechanism("wrist_3ruu")), False)
+    put(files.files, tmp_path)
+    assert "start_of_mode" not in (tmp_path / "wrist_3ruu.c").read_text()
+    library = Library(files, tmp_path)
+    assert files.n_modes > 4
+    assert set(states_of(files.dynamics, 300, seed=11).mode) == set(range(files.n_modes))
+    compare_with_python(library, 300)
 
 
 @needs_compiler
