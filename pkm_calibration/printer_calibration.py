@@ -258,7 +258,9 @@ def _answer(fit: PrinterFit, T: Array, found: Estimate, noise: _Noise, before: A
     outliers = [measured.names[k] for k in found.outliers]
 
     reasons = implausible(fit, x, after, used)
-    if wrong := wrong_distances(fit, np.ones_like(used)) or wrong_distances(fit, used):
+    if (wrong := wrong_distances(fit, np.ones_like(used))) and outliers:
+        wrong += f"; without that, {listed(outliers)} would be wrong"
+    if wrong := wrong or wrong_distances(fit, used):
         reasons.insert(0, wrong)
     stepped = wrong_step(fit, used, width)
     if not stepped and outliers and (stepped := wrong_step(fit, np.ones_like(used), width)):

@@ -191,6 +191,13 @@ def test_distances_that_are_all_too_long_blame_no_reading(tmp_path: Path) -> Non
     assert "% shorter than typed would explain" in found.reasons[0]
 
 
+def test_a_wrong_height_that_shorter_distances_explain_is_named_as_well(tmp_path: Path) -> None:
+    result, _ = calibrated(tmp_path, wrong={"height0": 1.0})
+    assert result.outliers == ("height0",)
+    assert "shorter than typed" in result.reasons[0]
+    assert "without that, height0 would be wrong" in result.reasons[0]
+
+
 def test_an_outlier_is_named(tmp_path: Path) -> None:
     found, truth = calibrated(tmp_path, wrong={"distance3": 1.0})
     assert found.outliers == ("distance3",)
