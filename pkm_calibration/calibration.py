@@ -191,14 +191,23 @@ def _estimated_where_regular(
     report_progress: Callable[[str], object],
 ) -> tuple[NDArray[np.int64], MeasuredRobot, tuple[Estimate, Array, States]]:
     # `_estimated` by the rows `used`, or by those of them at which the corrected robot is not nearly singular.
-    try:
-        return used, fit, _estimated(fit.parameters, fit, chosen, report_progress)
-    except _SingularRowsError as error:
-        lines = ", ".join(str(line) for line in fit.measured.lines[error.rows])
+    most, source = LOST_ROWS * len(used), fit.measured.source
+    lost = list[int]()
+    while True:
+        try:
+            found = _estimated(fit.parameters, fit, chosen, report_progress)
+            break
+        except _SingularRowsError as error:
+            lost += fit.measured.lines[error.rows].tolist()
+            used = np.delete(used, error.rows)
+        lines = ", ".join(map(str, sorted(lost)))
+        if len(lost) > most:
+            problem = "the corrected robot is nearly singular there"
+            raise MeasurementError(f"{source}, line {lines}", problem, "measure further from singularities")
+        fit = part(used)
+    if lost:
         notes.append(f"left out, the corrected robot is nearly singular there: line {lines}")
-        used = np.delete(used, error.rows)
-    fit = part(used)
-    return used, fit, _estimated(fit.parameters, fit, chosen, report_progress)
+    return used, fit, found
 
 
 def _explained(

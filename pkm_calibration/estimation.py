@@ -45,6 +45,7 @@ LEAST_NOISE = 1e-3  # of the standard deviations that are assumed: exact numbers
 BEYOND = 30.0  # standard deviations, in the median, that nothing explains
 MOST = 0.3  # of all groups, as outliers
 TURNS = 12  # at most, until groups are divided, or two noises known
+TELLS = 3.0  # times the noise: a shift of a group that tells its side
 WRONG = 100.0  # times what is usual of numbers that no shift changes
 CUTS = 60  # between which runs of groups are tried
 LEAST_SIZE = 0.5  # of expected errors, that machines have
@@ -293,7 +294,7 @@ def second_cluster(
     Residuals r (m,) over their deviations have derivatives J (m, k) by parameters in expected errors, and `shifts`
     (m, 3) by what a group may be moved by. Groups are divided by turns, from the run of them that a shift explains best
     and from `first` (n,): parameters and shift are fitted, then each group goes to the side that it is nearer to; none
-    that no shift moves, or with a number that is wrong whatever the shift.
+    that the shift moves too little to tell, or with a number that is wrong whatever the shift.
     """
     still = ~shifts.any(axis=1)
     usual = max(float(np.median(np.abs(r[still]))) if still.any() else 0.0, LEAST_NOISE)
@@ -306,6 +307,7 @@ def second_cluster(
     movable = np.isin(np.arange(len(first)), groups[moves])
     ways = [way for way in (_best_run(r, U, shifts, groups), first) if way.any() and not way[movable].all()]
     found: tuple[NDArray[np.bool_], Array, float] = np.zeros(len(first), dtype=bool), np.zeros(3), 0.0
+    told = movable
     for side in ways:
         for _ in range(TURNS):
             there = side[groups]
@@ -321,8 +323,9 @@ def second_cluster(
         apart = float(np.sqrt(np.mean(moved[moves] ** 2)))
         if apart > found[2] * noise and not side[movable].all():  # beside all that tells its place, there is no other
             found = side, x[-3:], apart / max(noise, LEAST_NOISE)
+            told = np.bincount(groups, moved**2, len(side)) > (TELLS * noise) ** 2
     side, shift, apart = found
-    return (side, shift, apart) if side[movable].mean() <= 0.5 else (~side & movable, -shift, apart)
+    return (side & told, shift, apart) if side[movable].mean() <= 0.5 else (~side & movable & told, -shift, apart)
 
 
 def _best_run(r: Array, U: Array, shifts: Array, groups: NDArray[np.int64]) -> NDArray[np.bool_]:

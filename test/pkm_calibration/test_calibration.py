@@ -86,6 +86,16 @@ def test_a_pose_at_a_fold_of_the_true_machine_is_left_out_by_line() -> None:
     assert found.kept["position"] < 2.0 * NOISE
 
 
+@pytest.mark.slow
+def test_poses_at_folds_that_show_one_after_the_other_are_left_out_by_line() -> None:
+    mechanism, _, measurements = measured("planar_mixed", seed=39)
+    found = calibrate(mechanism, measurements)
+    assert not found.refused
+    (note,) = [note for note in found.notes if "nearly singular there" in note]
+    assert note.count(",") == 2  # two lines
+    assert found.kept["position"] < 2.0 * NOISE
+
+
 def test_zeros_of_sensors_on_passive_joints_are_found() -> None:
     """Taken for exact, they bent the rods: of 100 true values 35 were outside their intervals."""
     mechanism, _, measurements = measured("linear_delta", n=60)
@@ -654,6 +664,16 @@ def test_a_wrong_distance_is_no_moved_instrument() -> None:
     assert not found.refused
     assert found.estimate.outliers == (23,) or any("far larger errors" in note for note in found.notes)
     assert not any("moved" in note for note in found.notes)
+
+
+def test_a_wrong_position_among_heights_is_no_moved_instrument() -> None:
+    """A shift in their plane moves no heights of a planar robot, so that half of them were nearer to the wrong one."""
+    mechanism, _, good = measured("planar_3rrr", n=90, attitude=False)
+    position = good.position.copy()
+    position[np.arange(len(good)) % 3 != 0, :2] = np.nan
+    position[21, 0] += 20e-3
+    found = calibrate(mechanism, replace(good, position=position))
+    assert not any("moved" in text for text in (*found.refused, *found.notes))
 
 
 @pytest.mark.slow
