@@ -329,14 +329,16 @@ class Controller(ABC):
         has no answer. Redundant actuators share what the law asks for. Where a drive would pass its limit, the whole
         correction is made smaller: cut at single drives, it would push the platform in another direction, and turn it.
         """
-        wanted = self.law(reference, measured)
-        shared = self.sharing.share(measured.jacobian, wanted)
+        wanted = np.asarray(self.law(reference, measured), dtype=np.float64)
         self.saturated = self._unsaturated
+        if wanted.shape != self.saturated.shape:  # the guard refuses it; compiled code would write beyond its end
+            return wanted
+        shared = self.sharing.share(measured.jacobian, wanted)
         if self.sharing.short:
             redundant = self.sharing.redundant
             self.saturated = self.sharing.at_bound(shared) if redundant else self.sharing.outside(wanted)
             self.saturations += self.saturated
             planned = None if redundant else self.planned(reference, measured)
-            if planned is not None and all_finite(planned):
+            if planned is not None and np.shape(planned) == wanted.shape and all_finite(planned):
                 shared = self.sharing.share(measured.jacobian, self.sharing.towards(planned, wanted))
         return shared

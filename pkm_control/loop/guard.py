@@ -77,7 +77,8 @@ class Guard(ABC):
         if command is None:
             problem = f"the controller has no {self._what}"
         elif np.shape(command) != (self._n,):
-            problem = f"{np.size(command)} {self._what} for {self._n} actuators"
+            many = f"{np.size(command)} {self._what}" if np.ndim(command) == 1 else f"an array {np.shape(command)}"
+            problem = f"the controller gives {many} for {self._n} actuators"
         elif not all_finite(command):
             problem = f"the controller's {self._what} are not finite"
         if command is None or problem:

@@ -77,6 +77,39 @@ def test_errors_of_computed_torque_decay_as_a_linear_oscillator(
     assert not law.saturations.any()
 
 
+@pytest.mark.parametrize("wrong", [np.zeros(2), np.zeros(4), np.zeros((1, 3)), 0.0, [0.0] * 4])
+def test_a_law_of_the_wrong_shape_is_left_to_the_guard(kinematics, smooth, limits, monkeypatch, wrong) -> None:
+    """Compiled code would write beyond the end of its arrays, and the process would end some time later."""
+
+    class Wrong(ComputedTorque):
+        def law(self, reference, measured):
+            return wrong
+
+    law, machine = Wrong(smooth, limits), SimulatedMachine(smooth, limits)
+    machine.configure()
+    state = machine.read()
+    measured = PlatformObserver(kinematics, kinematics.home).observe(state.positions, state.velocities)
+    monkeypatch.setattr(law.sharing, "share", lambda *_: pytest.fail("it reached compiled code"))
+    assert np.shape(law.command(at_rest(kinematics.home), measured)) == np.shape(wrong)
+
+
+def test_a_plan_of_the_wrong_shape_is_not_used(kinematics, smooth, limits, monkeypatch) -> None:
+    class Wrong(ComputedTorque):
+        def law(self, reference, measured):
+            return 10.0 * limits.effort
+
+        def planned(self, reference, measured):
+            return np.zeros(4)
+
+    law, machine = Wrong(smooth, limits), SimulatedMachine(smooth, limits)
+    machine.configure()
+    state = machine.read()
+    measured = PlatformObserver(kinematics, kinematics.home).observe(state.positions, state.velocities)
+    monkeypatch.setattr(law.sharing, "towards", lambda *_: pytest.fail("it reached compiled code"))
+    assert np.shape(law.command(at_rest(kinematics.home), measured)) == (3,)
+    assert law.saturated.all()
+
+
 def test_pd_with_gravity_holds_and_returns(kinematics, smooth, limits) -> None:
     law = PdGravity(smooth, limits, 40.0, 1.0)
     start = moved(kinematics, [0.02, -0.01, 0.03])

@@ -48,6 +48,7 @@ def test_excess_is_cut_and_told() -> None:
         ({"state": 1.0}, np.array([1.0, np.nan, 0.0]), "not finite"),
         ({"state": 1.0}, np.array([1.0, np.inf, 0.0]), "not finite"),
         ({"state": 1.0}, np.array([1.0, 2.0]), "2 efforts for 3"),
+        ({"state": 1.0}, np.array([[1.0, 2.0, 3.0]]), "an array (1, 3) for 3"),
     ],
 )
 def test_nonsense_and_silence_stop_the_efforts(stamps, efforts, reason) -> None:
