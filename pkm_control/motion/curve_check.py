@@ -68,8 +68,8 @@ class Fault:
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """Bounds (n_actuated,) on the drives in a motion: `velocity` [rad/s or m/s], `effort` and `standing` [N m or N].
-    `standing` are the largest efforts at its last sample; `shared` is the distribution over redundant actuators.
+    """Bounds (n_actuated,) on the drives in a motion: `velocity` [rad/s or m/s], `effort` as a share of what each can do
+    on that side, `standing` the same at its last sample; `shared` is the distribution over redundant actuators.
     """
 
     velocity: Array
@@ -98,7 +98,8 @@ class CurveCheck:
         # who has a choice shares within limits, as controllers do
         redundant = len(limits.names) > kinematics.engine.freedoms
         self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
-        self._all = Room(limits.velocity, limits.effort, limits.effort, self.shared)
+        every = np.ones(len(limits.names))
+        self._all = Room(limits.velocity, every, every, self.shared)
         self._lower, self._upper = (np.array(ends) for ends in kinematics.engine.ranges.limits)
         self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
         self._ending = kinematics.engine.joint_turning & ~self._endless
@@ -182,20 +183,19 @@ class CurveCheck:
         pose, twist, acceleration = trajectory.sample(times)
         at, carried, still = self._at(pose), events.carried(times, self.payload), np.zeros_like(twist)
 
-        def efforts(rows: NDArray[np.int64], twist: Array, acceleration: Array) -> Array:
-            return np.abs(self._efforts_of(at.rows(rows), twist, acceleration, carried[rows]).effort)
+        def shares(rows: NDArray[np.int64], twist: Array, acceleration: Array) -> Array:
+            return self._shares(self._efforts_of(at.rows(rows), twist, acceleration, carried[rows]).effort)
 
-        every, limit = np.arange(count), self.limits.effort
-        own = np.nan_to_num(np.maximum(efforts(every, twist, acceleration), efforts(every, still, still)))
-        most = np.maximum(BRAKING * limit, np.minimum(own + np.where(own < limit, 0.5 * (limit - own), 0.0), limit))
-        most = np.where(np.isfinite(limit), most, np.inf) * (1.0 + _SLACK)
+        every = np.arange(count)
+        own = np.nan_to_num(np.maximum(shares(every, twist, acceleration), shares(every, still, still)))
+        most = np.maximum(BRAKING, np.minimum(0.5 * (1.0 + own), 1.0)) * (1.0 + _SLACK)
         changes = []
         for motion in ((twist, acceleration), (still, still)):
             found, left = np.zeros(count), every
             for change in BRAKINGS:
                 push = change * twist[left]
-                slower = efforts(left, motion[0][left], motion[1][left] - push) <= most[left]
-                faster = efforts(left, motion[0][left], motion[1][left] + push) <= most[left]
+                slower = shares(left, motion[0][left], motion[1][left] - push) <= most[left]
+                faster = shares(left, motion[0][left], motion[1][left] + push) <= most[left]
                 well = (slower & faster).all(axis=1)
                 found[left[well]] = change
                 left = left[~well]
@@ -231,23 +231,25 @@ class CurveCheck:
         left: so it always can leave, and many of them do not creep up to the limits.
         """
         limits, still = self.limits, np.zeros((1, 6))
-        held = np.abs(self._efforts_of(self._at(pose[None]), still, still).effort[0])
-        held = np.minimum(np.where(np.isfinite(held), held, 0.0), limits.effort)
-        standing = np.maximum(STANDING * limits.effort, held)
-        with np.errstate(invalid="ignore"):  # of a drive without a limit
-            part = standing + _OF_THE_REST * (limits.effort - standing)
-        effort = np.where(np.isfinite(limits.effort), part, limits.effort)
+        held = self._shares(self._efforts_of(self._at(pose[None]), still, still).effort)[0]
+        standing = np.maximum(STANDING, np.minimum(np.where(np.isfinite(held), held, 0.0), 1.0))
+        effort = standing + _OF_THE_REST * (1.0 - standing)
         shared = self.shared
         if shared is not None:
             least, most = limits.bounds()
-            shared = Distribution(bounds=(np.maximum(least, -effort), np.minimum(most, effort)))
+            shared = Distribution(
+                bounds=(np.where(least < 0.0, effort * least, least), np.where(most > 0.0, effort * most, most))
+            )
         return Room(MOVING * limits.velocity, effort, standing, shared)
 
     def load(self, pose: Array, twist: Array, acceleration: Array) -> float:
         """Largest share of an effort limit in a motion (n, 7), (n, 6), (n, 6), base frame; infinite: impossible."""
-        efforts = self._efforts_of(self._at(pose), twist, acceleration).effort
-        shares = np.abs(efforts) / self.limits.effort_bound(efforts)
+        shares = self._shares(self._efforts_of(self._at(pose), twist, acceleration).effort)
         return float(shares.max()) if np.isfinite(shares).all() else np.inf
+
+    def _shares(self, efforts: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(efforts == 0.0, 0.0, np.abs(efforts) / self.limits.effort_bound(efforts))
 
     def _at(self, pose: Array) -> Configuration:
         """The configuration of the rigid robot at poses (n, 7) of the platform in the working mode."""
@@ -396,7 +398,7 @@ class CurveCheck:
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
 
     def _judge_drives(self, note: Callable[..., None], speeds: Array, answer: Efforts, room: Room, whole: bool) -> None:
-        limits, efforts = self.limits, np.abs(answer.effort)
+        limits, efforts = self.limits, np.asarray(answer.effort)
         units = [f"{u}/s" for u in limits.length_units]
         most = np.tile(room.effort, (len(efforts), 1))
         if whole:
@@ -404,8 +406,12 @@ class CurveCheck:
         fast = (speeds > room.velocity * (1.0 + _SLACK)).any(axis=1)
         note(fast, lambda i: self._over("velocity", speeds[i], room.velocity, limits.velocity, units))
         note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))
-        weak = (efforts > most * (1.0 + _SLACK)).any(axis=1)
-        note(weak, lambda i: self._over("effort", efforts[i], most[i], limits.effort, limits.effort_units))
+        weak = (self._shares(efforts) > most * (1.0 + _SLACK)).any(axis=1)
+        strong = limits.effort_bound(efforts)
+        note(
+            weak,
+            lambda i: self._over("effort", np.abs(efforts[i]), most[i] * strong[i], strong[i], limits.effort_units),
+        )
 
     def _farthest(self, ways: Array, i: int) -> str:
         """Name of the joint that goes farthest to sample i, by ways (n - 1, n_joints) from sample to sample."""
@@ -434,7 +440,7 @@ class CurveCheck:
         return named or (beyond[1] if beyond else "a joint comes to the end of its range")
 
     def _over(self, what: str, values: Array, bounds: Array, limits: Array, units: Sequence[str]) -> str:
-        worst = int(np.argmax(values / bounds))
+        worst = int(np.argmax(values / np.maximum(bounds, 1e-200)))
         bound = f"the limit is {limits[worst]:.4g} {units[worst]}"
         if bounds[worst] < limits[worst]:
             bound += f", of which {bounds[worst]:.4g} {units[worst]} are used"

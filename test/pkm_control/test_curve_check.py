@@ -212,6 +212,50 @@ def test_redundant_drives_are_judged_as_they_share(of_gallery) -> None:
     assert min(seen.values()) > 0
 
 
+def weak_down(check: CurveCheck, most: float) -> CurveCheck:
+    """The same Delta with arms that are weaker [N m] downwards than upwards."""
+    limits = ActuatorLimits.of(check.kinematics.mechanism)
+    return CurveCheck(check.dynamics, replace(limits, effort_range=(-limits.effort, np.full(3, most))))
+
+
+@pytest.mark.parametrize(("share", "well"), [(0.78, True), (0.9, False)])
+def test_jogs_leave_the_weaker_side_of_a_drive_its_reserve(delta_check: CurveCheck, share: float, well: bool) -> None:
+    """They left none there: with a payload that nobody had told of, a hexapod fell."""
+    dynamics, still = delta_check.dynamics, np.zeros((2, 6))
+    home, down = np.tile(beside(delta_check.kinematics), (2, 1)), np.array([[0.0, 0.0, -20.0, 0.0, 0.0, 0.0]])
+    efforts = np.asarray(dynamics.inverse(home[:1], still[:1], down).effort)
+    assert efforts.min() > 0.0
+    check = weak_down(delta_check, efforts.max() / share)
+    room, ways = check.room_at(home[0]), np.concatenate([down, still[:1]])
+    assert room.shared is not None
+    np.testing.assert_allclose(room.shared.bounds[1], 0.8 * efforts.max() / share)
+    assert check.first_fault(home, still, ways) is None
+    *_, fault = _all_of(check.step_by_step(home, still, ways, room))
+    assert (fault is None) == well
+
+
+def _all_of(steps):
+    while True:
+        try:
+            yield next(steps)
+        except StopIteration as done:
+            yield done.value
+            return
+
+
+def test_braking_leaves_the_weaker_side_of_a_drive_its_reserve(delta_check: CurveCheck) -> None:
+    k = delta_check.kinematics
+    down = curve((0.0, 0.35), (beside(k), beside(k, 0.0, 0.0, -0.2)))
+    times = np.linspace(0.0, 0.35, 200)
+    pose, twist, acceleration = down.sample(times)
+    pushed = (np.asarray(delta_check.dynamics.inverse(pose, twist, acceleration + 4.0 * twist).effort)).max(axis=1)
+    assert pushed.max() > 0.0
+    easy, hard = (weak_down(delta_check, pushed.max() / share) for share in (0.85, 0.95))
+    at = float(times[int(pushed.argmax())])
+    assert easy.braking(down).at(at, 1.0) == 4.0
+    assert hard.braking(down).at(at, 1.0) < 4.0
+
+
 def test_a_range_that_a_machines_file_narrows_is_kept(delta_check: CurveCheck) -> None:
     kinematics = delta_check.kinematics
     limits = ActuatorLimits.of(kinematics.mechanism)
