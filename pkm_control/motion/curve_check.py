@@ -68,8 +68,8 @@ class Fault:
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """Bounds (n_actuated,) on the drives in a motion: `velocity` [rad/s or m/s], `effort` as a share of what each can do
-    on that side, `standing` the same at its last sample; `shared` is the distribution over redundant actuators.
+    """Bounds (n_actuated,) on the drives in a motion: `velocity` [rad/s or m/s], `effort` as a share of what each can
+    do on that side, `standing` the same at its last sample; `shared` is the distribution over redundant actuators.
     """
 
     velocity: Array
