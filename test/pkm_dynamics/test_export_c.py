@@ -201,6 +201,7 @@ ATTACK = """
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 static uint64_t state = 88172645463325252u;
 static uint64_t bits(void)
 {
@@ -221,10 +222,10 @@ static void fill(double *out, int n, int kind)
 }
 int main(int argc, char **argv)
 {
-    const long n = argc > 1 ? atol(argv[1]) : 0;
+    const long n = argc > 1 ? atol(argv[1]) : 0, seconds = argc > 2 ? atol(argv[2]) : 1;
     double in[6][64], out[2048], other[64];LIMBS
     long answered = 0;
-    for (long i = 0; i < n; i++) {
+    for (long i = 0; i < n && (i < LEAST || clock() / CLOCKS_PER_SEC < seconds); i++) {
         const int kind = (int)(bits() % 3);
         const int mode = (int)(bits() % (UPPER_N_MODES + 2)) - 1;
         for (int k = 0; k < 6; k++)
@@ -276,8 +277,10 @@ ANY_LIMBS = """\
 """
 
 
-def attack(name: str, n: int, level: str, folder: Path) -> None:
-    """Any bits give a status and NaN, or numbers and none; nothing traps, nothing is read or written beyond its end."""
+def attack(name: str, n: int, level: str, folder: Path, seconds: int = 1) -> None:
+    """Any bits give a status and NaN, or numbers and none; nothing traps, nothing is read or written beyond its end.
+    Of `n` patterns at least 10,000, and as many as the time allows.
+    """
     files = written(name, folder)
     dynamics = files.dynamics
     m, joints = len(dynamics.kinematics.actuated_names), len(dynamics.kinematics.joint_names)
@@ -289,14 +292,14 @@ def attack(name: str, n: int, level: str, folder: Path) -> None:
             near = near.replace(f"status[{k}] =", f"status[8 + {k}] =").replace(f"outs[{k}]", f"outs[8 + {k}]")
         calls += ANY_LIMBS + near
     limbs = "\n    struct NAME_limbs limbs = {0};" if files.robot.iterated else ""
-    words = {"CALLS": calls, "LIMBS": limbs, "PASSES": str(1 + files.robot.iterated), "SIZES": sizes}
+    words = {"CALLS": calls, "LIMBS": limbs, "PASSES": str(1 + files.robot.iterated), "SIZES": sizes, "LEAST": "10000"}
     text = ATTACK
     for word, by in (words | {"UPPER": files.name.upper(), "NAME": files.name}).items():
         text = text.replace(word, by)
     (folder / "attack.c").write_text(text)
     sources = [folder / f"{files.name}.c", folder / "attack.c"]
     program = compiled(COMPILERS[0], [level, *SANITIZED], sources, folder / "attack")
-    done = subprocess.run([program, str(n)], capture_output=True, text=True)
+    done = subprocess.run([program, str(n), str(seconds)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
 
 
@@ -311,7 +314,7 @@ def test_any_bits(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_any_bits_of_every_robot(robot_name: str, tmp_path: Path) -> None:
     if robot_name != "griffis_duffy":
-        attack(robot_name, 10_000_000, "-O1", tmp_path)
+        attack(robot_name, 10_000_000, "-O1", tmp_path, seconds=600)
 
 
 @needs_compiler
