@@ -237,6 +237,13 @@ class Kinematics(Describable):
         seeds = None if seed is None else rows_for(seed, len(self.joint_names), len(targets), "seed")
         return self._forward_solution(self._forward.near(targets, starts, seeds), shape)
 
+    def continued(self, q: Array, pose: Array, joints: Array) -> ForwardSolution:
+        """As `forward` for one q (n_actuated,) from a pose (7,) and joints (n_joints,), where `lean_track` has ended.
+
+        Redundant actuators that contradict each other are not followed some at a time: readings always do a little.
+        """
+        return self._forward_solution(self._forward.continued(q, pose, joints), ())
+
     def nearest(self, pose: ArrayLike, seed: ArrayLike | None = None) -> ForwardSolution:
         """The configuration nearest to a pose that need not be reachable exactly, all joints free to move.
 

@@ -103,17 +103,15 @@ class StrayWatch:
         self._score = self._departures = 0
         self.lost = ""
 
-    def judge(self, distance: float, angle: float) -> None:
-        """Compare, in every period, the distance [m] and angle [rad] between platform and reference."""
+    def judge(self, distance: float, angle: float, contradiction: str) -> None:
+        """Compare, in every period, the distance [m] and angle [rad] between platform and reference, and the drives."""
         if self.lost:
             return
         far = self._beyond(distance, angle)
-        self._score = self._score + _WORSE if far else max(0, self._score - 1)
+        why = contradiction or (far and f"{far}: something holds or pushes it, or a drive does not follow")
+        self._score = self._score + _WORSE if why else max(0, self._score - 1)
         if self._score >= _LOST:
-            self.lost = (
-                f"{far or 'the platform strays'}: something holds or pushes it, or a drive does not follow; "
-                "the drives are off until it is recovered"
-            )
+            self.lost = f"{why}; the drives are off until it is recovered"
 
     def departure(self, distance: float, angle: float) -> str:
         """How far it departs, by a part of what loses it, or empty: it is brought to rest where the drives are at their

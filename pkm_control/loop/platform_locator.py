@@ -15,6 +15,9 @@ from pkm_kinematics.forward.tracker import Tracker
 from pkm_kinematics.kernels.dense import magnitude
 from pkm_kinematics.status import Status, closes
 
+FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
+CONTRADICT = "the drives contradict each other by {:.3g} {}: one slips, or its reading is wrong"
+
 
 class PlatformObserver:
     """The measured motion of a machine that stays in its working and assembly mode, from a pose (7,), home by default.
@@ -26,6 +29,11 @@ class PlatformObserver:
     def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
         self._kinematics = kinematics
         self._tracker = Tracker(kinematics, pose)
+        slides = not kinematics.engine.actuated_turning.any()
+        self._unit, self._most = "m" if slides else "rad", FAR
+        if slides:
+            self._most *= kinematics.characteristic_length
+        self.contradiction = ""  # of redundant drives, too large for a machine that yields a little
         self.reason = ""
         self.singular = False  # a singularity of type 2 lies before the last reading
 
@@ -53,10 +61,11 @@ class PlatformObserver:
         self.singular = found.status is Status.SINGULAR
         if not closes(found.status):
             return None
+        off = found.residual
+        self.contradiction = CONTRADICT.format(off, self._unit) if off > self._most else ""
         return Measured(positions, velocities, found.pose, found.twist, found.joints, found.jacobian)
 
 
-FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
 OTHER_MODE = (
     "the robot is not in the working mode of the controller, as where a limb was stretched through a singularity of "
     "type 1: its drives do not lead it back from there, it must be led back by hand and then recovered"

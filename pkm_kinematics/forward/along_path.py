@@ -106,10 +106,23 @@ class Forward:
             own_seed = None if seed is None else seed[int(k) if len(seed) > 1 else 0][None]
             at = self._at_starts(q[k : k + 1], start[None], own_seed)
             self._by_whole(q[k], start, at[0], found, int(k))
-        found.status[(found.status == Status.CONVERGED) & e.ranges.beyond(found.joints).any(axis=1)] = (
-            Status.JOINT_LIMIT
-        )
+        self._judge_limits(found)
         return found
+
+    def continued(self, q: Array, pose: Array, joints: Array) -> PoseRows:
+        """As `near` for one q (n_actuated,) and start, where the path on the pose alone has ended."""
+        e = self.engine
+        if not e.constant_space or e.redundant_names or e.divided:
+            return self.near(q[None], pose[None], joints[None])
+        found = copied(self._one_nothing)
+        if e.inputs.usable(q[None], e.actuated_turning).all():
+            self._by_whole(q, pose, joints, found, 0, some=False)
+            self._judge_limits(found)
+        return found
+
+    def _judge_limits(self, found: PoseRows) -> None:
+        beyond = self.engine.ranges.beyond(found.joints).any(axis=1)
+        found.status[(found.status == Status.CONVERGED) & beyond] = Status.JOINT_LIMIT
 
     def _rows_off_closed_form_branches(self, starts: Array, seed: Array | None, found: PoseRows) -> NDArray[np.int64]:
         """Rows that begin on a side that closed forms do not take, whose paths therefore start elsewhere."""
@@ -258,7 +271,7 @@ class Forward:
         done = end.status == Status.CONVERGED
         found.pose[rows[done]], found.joints[rows[done]] = end.pose[done], end.joints[done][:, self.engine.in_whole]
 
-    def _by_whole(self, q: Array, pose: Array, seed: Array, found: PoseRows, k: int) -> None:
+    def _by_whole(self, q: Array, pose: Array, seed: Array, found: PoseRows, k: int, some: bool = True) -> None:
         """Row k of `found` by the path on the whole graph from a pose (7,), with joints near `seed` (n_joints,)."""
         e = self.engine
         size = e.characteristic_length
@@ -273,7 +286,7 @@ class Forward:
                 return
             start = beside.joints[0]
         end = e.whole_graph.follow(start, e.actuated_names, q, size)
-        if end.status[0] != Status.CONVERGED and len(q) > e.freedoms:
+        if some and end.status[0] != Status.CONVERGED and len(q) > e.freedoms:
             end = self._by_some(q, start, size) or end
         self._take(end, found, np.array([k]))
 

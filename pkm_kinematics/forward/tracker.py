@@ -24,6 +24,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_kinematics.assembly.method import REDUNDANT
+from pkm_kinematics.forward.along_path import ForwardSolution
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.dense import all_finite
 from pkm_kinematics.kernels.model_and_data import SEEDED, near
@@ -35,6 +36,8 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import scaling
 from pkm_kinematics.status import Status, closes
 from pkm_runtime.kernels.binding import bind
+
+SAME_WAY = 0.05  # of the way to a reading before which a singularity lies: it also lies before those so near to it
 
 
 class ModeReader:
@@ -202,6 +205,7 @@ class Tracker:
         if joints is None:
             joints = kinematics.home_joints if pose is None else kinematics.inverse(start, mode=0).joints
         self._beside = self._is_beside(start, joints)
+        self._refused: tuple[TrackedMotion, TrackedMotion, Array, float] | None = None
         self._placed: TrackedMotion | None = None  # where the graph stands
         rest, unknown = np.zeros(len(joints)), np.full((6, len(kinematics.actuated_names)), np.nan)
         self.last = TrackedMotion(
@@ -220,8 +224,23 @@ class Tracker:
         q, qd = np.array(positions, dtype=np.float64), np.array(velocities, dtype=np.float64)
         if not (all_finite(q) and all_finite(qd)):
             return self._lost(Status.INVALID_INPUT, "an actuator reading is not finite", np.nan)
+        if self._refused is not None:
+            last, answer, at, room = self._refused
+            if last is self.last and (np.abs(q - at) <= room).all():
+                return answer
         found = self._on_the_graph(q, qd) if self._beside else self._straight_on(q, qd)
-        return found or self.from_pose(q, qd, self.last.pose, self.last.joints)
+        return found or self._from_last(q, qd)
+
+    def _from_last(self, q: Array, qd: Array) -> TrackedMotion:
+        """The motion on the whole graph. What ends its path ends that to readings beside it, too: a search takes ms."""
+        k, last = self.kinematics, self.last
+        if last.status is Status.DIVERGED:  # the first reading, which may be far away
+            return self.from_pose(q, qd, last.pose, last.joints)
+        found = self._reached(k.continued(q, last.pose, last.joints), q, qd)
+        if found.status is Status.SINGULAR:
+            way = np.abs(q - last.joints[k.engine.actuated_column]).max()
+            self._refused = last, found, q, SAME_WAY * float(way)
+        return found
 
     def _on_the_graph(self, q: Array, qd: Array) -> TrackedMotion | None:
         """The motion by the whole graph, in one compiled call; None where actuators are redundant, or the path ends."""
@@ -258,8 +277,10 @@ class Tracker:
 
     def from_pose(self, q: Array, qd: Array, pose: Array, joints: Array) -> TrackedMotion:
         """The motion that continues a configuration, even through type 1 singularities or in a varying motion space."""
+        return self._reached(self.kinematics.forward(q, near=pose, seed=joints), q, qd)
+
+    def _reached(self, solution: ForwardSolution, q: Array, qd: Array) -> TrackedMotion:
         k = self.kinematics
-        solution = k.forward(q, near=pose, seed=joints)
         status = Status(int(solution.status))
         if not closes(status):
             return self._lost(status, f"forward kinematics: {solution.reason(0)}", float(solution.residual))

@@ -179,6 +179,23 @@ def test_an_observer_that_gets_nonsense_says_so_and_keeps_its_place(kinematics) 
     assert observer.reason == ""
 
 
+def test_readings_beside_one_before_which_a_singularity_lies_are_not_searched_again(of_gallery, monkeypatch) -> None:
+    k = of_gallery["gough_stewart"].kinematics
+    asked, search = [], k.continued
+    monkeypatch.setattr(k, "continued", lambda *where: asked.append(1) or search(*where))
+    observer, still, apart = PlatformObserver(k), np.zeros(6), np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    good = k.inverse(k.home).actuated
+    assert observer.observe(good, still) is not None
+    for noise in 1e-3 * np.random.default_rng(2).standard_normal((50, 6)):
+        assert observer.observe(good + 0.5 * apart + noise, still) is None
+        assert observer.singular
+    assert len(asked) == 1
+    for way in (0.45, 0.55):  # nearer, and farther
+        assert observer.observe(good + way * apart, still) is None
+    assert len(asked) == 3
+    assert observer.observe(good + 1e-3 * apart, still) is not None
+
+
 @pytest.mark.parametrize(
     ("settings", "word"),
     [

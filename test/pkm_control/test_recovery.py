@@ -93,3 +93,27 @@ def test_a_platform_that_was_lost_is_found_from_home(delta) -> None:
 
 def test_the_present_working_mode_needs_no_change(delta) -> None:
     assert planned_change(delta.follower, "+++") is None
+
+
+def test_a_drive_that_slips_is_told_by_the_others_and_drives_stay_off(steered) -> None:
+    robot = steered("cable_8")
+    follower, rest = robot.follower, np.zeros(8)
+    good, slipped = np.array(robot.kinematics.inverse(robot.kinematics.home).actuated), np.eye(8)[2]
+
+    def read(way: float) -> None:
+        read.time += PERIOD
+        read.action = follower.update(read.time, read.time, good + way * slipped, rest)
+
+    read.time = 1.0
+    for way in np.arange(0.0, 0.02, 1e-3):  # m: what a cable may stretch
+        read(way)
+        assert follower.mode is Mode.HOLDING
+    for way in np.arange(0.02, 0.12, 1e-3):
+        read(way)
+    assert follower.mode is Mode.STOPPED
+    assert read.action.withhold_command
+    assert read.action.reason.startswith("the drives contradict each other by 0.0")
+    for way in np.arange(0.12, 0.0, -1e-3):
+        read(way)
+    assert follower.mode is Mode.STOPPED  # until it is recovered
+    assert read.action.withhold_command
