@@ -321,6 +321,7 @@ class AssemblyModeTracker:
         self.modes = UNKNOWN
         self._tracker = Tracker(kinematics)
         self._names = ModeTracker(kinematics)
+        self._failed: TrackedMotion | None = None
 
     @property
     def last(self) -> TrackedMotion:
@@ -330,9 +331,11 @@ class AssemblyModeTracker:
     def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
         """The motion for actuator positions [rad, m] and velocities [rad/s, m/s] (n_actuated,)."""
         k, found = self.kinematics, self._tracker.observe(positions, velocities)
-        if not closes(found.status) and np.isfinite(positions).all() and np.isfinite(velocities).all():
+        known = closes(found.status) or found is self._failed  # also from home, a moment ago
+        if not known and np.isfinite(positions).all() and np.isfinite(velocities).all():
             again = self._tracker.from_pose(np.array(positions), np.array(velocities), k.home, k.home_joints)
-            found = again if again.status is Status.CONVERGED else found
+            self._failed = None if again.status is Status.CONVERGED else found
+            found = self._failed or again
         self.tracking = closes(found.status)
         self.modes = self._names.observe(found.pose, found.joints) if self.tracking else UNKNOWN
         return found

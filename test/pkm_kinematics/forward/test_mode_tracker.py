@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from pkm_kinematics import Status
 from pkm_kinematics.forward.tracker import AssemblyModeTracker, ModeTracker
+from pkm_kinematics.status import closes
 
 WORKING = ["delta", "five_bar", "planar_3rrr", "hexaglide", "agile_eye", "par2", "tripteron", "irsbot2"]
 ASSEMBLY = ["delta", "five_bar", "planar_3rrr", "agile_eye", "linear_delta"]
@@ -179,3 +180,18 @@ def test_a_reading_in_one_call_is_what_the_parts_give(robot):
         scale = 1.0 + np.abs(motion.velocities).max()
         assert np.abs(seen.twist - twist).max() < 1e-9 * scale
         assert np.abs(seen.velocities - motion.velocities).max() < 1e-9 * scale
+
+
+def test_readings_that_lead_nowhere_are_tried_from_home_once(of_gallery, monkeypatch):
+    k = of_gallery["gough_stewart"].kinematics
+    asked, forward = [], k.forward
+    monkeypatch.setattr(k, "forward", lambda *q, **how: asked.append(1) or forward(*q, **how))
+    tracker, still = AssemblyModeTracker(k), np.zeros(6)
+    good = k.inverse(k.home).actuated
+    assert closes(tracker.observe(good, still).status)
+    apart = np.array([0.5, -0.5, 0.5, -0.5, 0.5, -0.5])
+    for noise in 1e-3 * np.random.default_rng(2).standard_normal((20, 6)):
+        assert tracker.observe(good + apart + noise, still).status is Status.SINGULAR
+    assert len(asked) == 1
+    assert closes(tracker.observe(good, still).status)
+    assert tracker.tracking
