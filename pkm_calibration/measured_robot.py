@@ -112,7 +112,7 @@ class MeasuredRobot:
         """Configurations of the drawing at the readings of the drives, followed from home."""
         if self.redundant:
             return self._nearest_to_drives(self._unmoved.home(len(self.measured)), self.measured.drives)
-        states, closes = _followed(self._unmoved, self.drives, self.measured.drives)
+        states, closes = followed(self._unmoved, self.drives, self.measured.drives)
         open_ = np.flatnonzero(~closes)
         if len(open_):
             lines = ", ".join(str(self.measured.lines[k]) for k in open_[:5])
@@ -127,7 +127,7 @@ class MeasuredRobot:
         slides = np.asarray(self.model.slides, dtype=bool)[self.drives]
         for unit, factor, kind in (("deg", math.pi / 180.0, ~slides), ("mm", 1e-3, slides)):
             scaled = np.where(kind, factor, 1.0) * self.measured.drives
-            if kind.any() and _followed(self._unmoved, self.drives, scaled)[1].all():
+            if kind.any() and followed(self._unmoved, self.drives, scaled)[1].all():
                 return f"in {unit} all readings have one: write [{unit}] in the header"
         found = [
             (float(np.nan_to_num(_miss(_points(there), there.measured.position))), names)
@@ -144,7 +144,7 @@ class MeasuredRobot:
         drives = parameters.model.columns_of(mechanism.actuated_joints)
         if len(drives) > mechanism.mobility.platform:
             return None, np.ones(len(measured), dtype=bool)
-        return _followed(parameters.model.drawing(), drives, measured.drives)
+        return followed(parameters.model.drawing(), drives, measured.drives)
 
     def _nearest_to_drives(self, states: States, wanted: Array) -> States:
         model = self._unmoved
@@ -389,10 +389,10 @@ class MeasuredRobot:
         return np.concatenate(values), np.concatenate(joints), np.concatenate(twists)
 
 
-def _followed(model: GraphModel, drives: NDArray[np.int64], wanted: Array) -> tuple[States, NDArray[np.bool_]]:
+def followed(model: GraphModel, drives: NDArray[np.int64], wanted: Array) -> tuple[States, NDArray[np.bool_]]:
     """Configurations at positions (n, k) of the drives, led there from home in pieces, and where loops close."""
     if len(wanted) > ROWS:
-        parts = list(map_chunks(partial(_followed, model, drives), (wanted[at] for at in slices(len(wanted), ROWS))))
+        parts = list(map_chunks(partial(followed, model, drives), (wanted[at] for at in slices(len(wanted), ROWS))))
         return joined([one for one, _ in parts]), np.concatenate([closes for _, closes in parts])
     states = model.home(len(wanted))
     start, gap = states.q[:, drives], np.zeros(len(wanted))

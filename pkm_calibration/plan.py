@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot
+from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot, followed
 from pkm_calibration.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import Kinematics
@@ -23,6 +23,7 @@ from pkm_kinematics.status import closes
 
 CANDIDATES = 600
 SPREADS = (0.1, 0.2, 0.35, 0.5)  # rad, and of the robot's size: around home
+SAME = 1e-6  # m, and of rotation matrices: configurations that are one
 EXCHANGES = 3  # times through the chosen
 KINDS = ("position", "attitude", "height", "distance")
 
@@ -107,6 +108,8 @@ def plan_poses(
 def _candidates(parameters: GeometricParameters, seed: int) -> States:
     """Closed configurations within limits, away from singularities, with bodies apart where their shapes are known."""
     mechanism, model = parameters.mechanism, parameters.model
+    drives = model.columns_of(mechanism.actuated_joints)
+    redundant = len(drives) > mechanism.mobility.platform
     kinematics = Kinematics(mechanism)
     found = []
     for k, spread in enumerate(SPREADS):
@@ -115,8 +118,10 @@ def _candidates(parameters: GeometricParameters, seed: int) -> States:
         joints = model.joints_of(states, kinematics.joint_names, kinematics.home_joints)
         at = kinematics.at(poses, seed=joints)
         good = closes(at.status) & (at.drive_condition > 0.02)
-        inside = ~kinematics.engine.ranges.beyond(joints)[:, [n in model.column for n in kinematics.joint_names]]
-        good &= inside.all(axis=1)
+        good &= ~kinematics.engine.ranges.beyond(at.joints).any(axis=1)
+        if not redundant:  # beyond a singularity, a robot that is led to these readings stands elsewhere
+            led, stands = followed(model, drives, states.q[:, drives])
+            good &= stands & (np.abs(led.platform - states.platform).max(axis=(1, 2)) < SAME)
         good &= _apart(mechanism, poses, good)
         found.append(states.rows(np.flatnonzero(good)))
     return States(np.concatenate([one.q for one in found]), np.concatenate([one.platform for one in found]))

@@ -557,6 +557,23 @@ def test_corrected_kinematics_is_as_fast() -> None:
     assert seconds(Kinematics(corrected(drawn, loops))) < 2.0 * seconds(Kinematics(drawn))
 
 
+@pytest.mark.parametrize("robot_name", ["planar_3rrr", "tri_scott"])
+def test_drives_that_are_led_to_planned_readings_from_home_bring_the_platform_to_the_planned_pose(
+    robot_name: str,
+) -> None:
+    """Beyond a singularity the robot stands elsewhere, also in calibration; ranges of the platform are limits."""
+    mechanism = load_mechanism(robot_name)
+    plan, kinematics = plan_poses(mechanism, 30), Kinematics(mechanism)
+    start = kinematics.inverse(kinematics.home).actuated
+    for drives, planned in zip(plan.drives, plan.poses, strict=True):
+        pose = kinematics.home
+        for share in np.linspace(0.0, 1.0, 41)[1:]:
+            found = kinematics.forward(start + share * (drives - start), near=pose)
+            assert found.status == Status.CONVERGED
+            pose = found.pose
+        np.testing.assert_allclose(pose[:3], planned[:3], atol=1e-6)
+
+
 @pytest.mark.by_day(("position",))
 @pytest.mark.parametrize("kinds", [("position",), ("height",), ("position", "attitude")])
 def test_planned_poses_tell_more_than_random_ones(kinds: tuple[str, ...]) -> None:
