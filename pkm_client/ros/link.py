@@ -154,6 +154,8 @@ class RosLink(ClientNode):
         self._text = message.data
 
     def _take_state(self, message: ControllerState) -> None:
+        if message.mode > max(Mode):  # of a node of others
+            return
         with self._news:
             before, self._state, self._heard = self._state, message, time.monotonic()
             stopped = self._heard - message.since_stop
@@ -179,7 +181,8 @@ class RosLink(ClientNode):
         with self._states_lock:
             while (message := self._states.take()) is not None:
                 speeds = message.velocity if len(message.velocity) else [np.nan] * len(message.name)
-                self._joints = dict(zip(message.name, zip(message.position, speeds, strict=True), strict=True))
+                if len(message.name) == len(message.position) == len(speeds):  # it may be of a node of others
+                    self._joints = dict(zip(message.name, zip(message.position, speeds, strict=True), strict=True))
 
     def _state_of(self, state: ControllerState) -> RobotState:
         self._read_joints()

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,6 +152,25 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str, tmp_path: Path
     file = tmp_path / "way.csv"
     file.write_text("x [mm], y [mm], z [mm]\n0, 0, -860\n10, 0, -860\n")
     assert said(capsys, name, "follow", str(file)).startswith("done; at most")
+
+
+def test_messages_of_others_that_make_no_sense_are_not_taken() -> None:
+    """A node of others on the robot's topics ended programs that asked for its state with a ValueError."""
+    RosLink = importlib.import_module("pkm_client.ros.link").RosLink
+    joints = importlib.import_module("sensor_msgs.msg").JointState
+    states = importlib.import_module("pkm_interfaces.msg").ControllerState
+    link = RosLink.__new__(RosLink)
+    link._states_lock, link._news, link._joints = threading.Lock(), threading.Condition(), {}
+    link._state, link._heard, link._stopped = None, 0.0, 0.0
+    good = joints(name=["a", "b"], position=[1.0, 2.0], velocity=[3.0, 4.0])
+    bad = joints(name=["a", "b"], position=[1.0]), joints(name=["a", "b"], position=[1.0, 2.0], velocity=[3.0])
+    messages = iter([good, *bad, None])
+    link._states = SimpleNamespace(take=lambda: next(messages))
+    link._read_joints()
+    assert link._joints == {"a": (1.0, 3.0), "b": (2.0, 4.0)}
+    link._take_state(states(mode=int(Mode.TRACKING)))
+    link._take_state(states(mode=255))
+    assert link._state.mode == Mode.TRACKING
 
 
 @pytest.mark.slow
