@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot, followed
-from pkm_calibration.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements
+from pkm_calibration.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements, csv_line
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
@@ -52,7 +52,7 @@ class Plan:
         columns = {"position": POSITION, "attitude": ATTITUDE, "height": ("height",), "distance": ("distance",)}
         empty = [name for kind in self.kinds for name in columns[kind]]
         lines = ["# Poses to measure: fill in the empty cells [m, rad]; add a unit as in 'x [mm]'."]
-        lines.append(",".join([*self.mechanism.actuated_joints, *empty]))
+        lines.append(csv_line([*self.mechanism.actuated_joints, *empty], ","))
         for drives, pose in zip(self.drives, self.poses, strict=True):
             lines.append(
                 "# pose of the drawing: " + " ".join(f"{value:.6f}" for value in pose) + " (x y z qx qy qz qw)"

@@ -7,6 +7,7 @@ platform pose (`measured_x` ... `measured_qw`, as in the controller's recordings
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,8 +42,9 @@ class Recorded:
         """Write the recording as a CSV file; `names` are the actuated joints."""
         header = ["time", *(f"position_{name}" for name in names), *(f"effort_{name}" for name in names)]
         table = np.column_stack([self.times, self.positions, self.efforts])
-        with whole(path) as part:
-            np.savetxt(part, table, delimiter=",", header=",".join(header), comments="", fmt="%.12g")
+        with whole(path) as part, part.open("w", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerow(header)
+            np.savetxt(file, table, delimiter=",", fmt="%.12g")
 
     @property
     def rate(self) -> float:
@@ -54,11 +56,12 @@ def read(path: Path, kinematics: Kinematics) -> Recorded:
     """Recording of a robot from a CSV file; `RecordingError` if unusable."""
     try:
         with path.open(encoding="utf-8") as file:
-            header = [name.strip() for name in file.readline().lstrip("# ").rstrip("\n").split(",")]
+            cells = next(csv.reader(file, skipinitialspace=True), [""])
+            header = [name.strip() for name in (cells[0].lstrip("# "), *cells[1:])]
             table = np.loadtxt(file, delimiter=",", ndmin=2)
     except OSError as error:
         raise RecordingError(f"{path}: cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, ValueError) as error:
+    except (UnicodeDecodeError, ValueError, csv.Error) as error:
         raise RecordingError(f"{path}: not a table of numbers: {error}") from error
     if len(table) < 20:
         raise RecordingError(f"{path}: {len(table)} samples; at least 20 are needed")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import time
 from dataclasses import dataclass, replace
@@ -237,7 +238,7 @@ class Recording:
         table += outputs.values()
         line = ",".join(["%.9g"] * len(header)) + "\n"
         with whole(path) as part, part.open("w", encoding="utf-8") as file:
-            file.write(",".join(header) + "\n")
+            csv.writer(file, lineterminator="\n").writerow(header)
             for begin in range(0, len(rows), 1000):
                 some = np.column_stack([column[begin : begin + 1000] for column in table])
                 file.write(line * len(some) % tuple(some.ravel().tolist()))

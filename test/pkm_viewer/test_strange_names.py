@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import socket
 from html.parser import HTMLParser
 from pathlib import Path
@@ -91,6 +92,16 @@ def test_the_panels_of_the_page_show_texts_alone() -> None:
         assert not any(found.tags & TAGS or found.handlers for found in told)
     finally:
         viewer.close()
+
+
+def test_the_table_of_a_report_has_a_cell_for_each_name(tmp_path: Path) -> None:
+    recording = made_up()
+    names = 'a b,c;"d"', "two\nlines"
+    replace(recording, limits=replace(recording.limits, names=names)).save(tmp_path / "table.csv")
+    with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert {len(row) for row in rows} == {21}
+    assert rows[0][-2:] == [f"velocity_{name}" for name in names]
 
 
 @pytest.mark.slow

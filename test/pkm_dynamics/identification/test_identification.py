@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -264,6 +265,14 @@ def test_missing_file_and_unknown_robot(tmp_path: Path, capsys: pytest.CaptureFi
     assert "cannot be read" in capsys.readouterr().err
     assert main(["dleta", str(tmp_path / "none.csv"), "-o", "out.yaml"]) == 2
     assert "did you mean delta" in capsys.readouterr().err
+
+
+def test_a_recording_is_read_again_whatever_its_joints_are_called(tmp_path: Path) -> None:
+    names = ('a b,c;"d"', "=1+1", "two\nlines")
+    written = Recorded(np.arange(30.0), np.random.default_rng(0).normal(size=(30, 3)), np.ones((30, 3)))
+    written.save(tmp_path / "strange.csv", names)
+    robot = SimpleNamespace(actuated_names=names)
+    np.testing.assert_allclose(read(tmp_path / "strange.csv", robot).positions, written.positions, rtol=1e-9)
 
 
 def test_controller_recordings_can_be_read(tmp_path: Path):
