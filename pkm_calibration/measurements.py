@@ -356,12 +356,12 @@ def append_measurement(
     heads, there = rows[0], [_name(head) for head in rows[0]]
     more = [name for name in (*mechanism.actuated_joints, *names) if name not in there]
     for k, cells in zip(at, rows, strict=False) if more else ():
-        lines[k] = csv_line([*cells, *(more if cells is heads else [""] * len(more))], mark)
+        lines[k] = _line([*cells, *(more if cells is heads else [""] * len(more))], mark)
     heads = heads + more
     if not at:
-        lines.append(csv_line(heads, mark))
-    lines.append(csv_line([_cell(head, name, row) for head, name in zip(heads, [*there, *more], strict=True)], mark))
-    for one in ([*comments, csv_line(heads, mark), lines[-1]], lines):  # the row itself, and with the others
+        lines.append(_line(heads, mark))
+    lines.append(_line([_cell(head, name, row) for head, name in zip(heads, [*there, *more], strict=True)], mark))
+    for one in ([*comments, _line(heads, mark), lines[-1]], lines):  # the row itself, and with the others
         parse_measurements("\n".join(one) + "\n", mechanism, file.name)
     write_whole(file, "\n".join(lines) + "\n")
     return max(1, len(at))
@@ -388,7 +388,7 @@ def _delimiter(heads: str) -> str:
     return max(",;\t", key=heads.count)
 
 
-def csv_line(cells: Sequence[str], delimiter: str) -> str:
+def _line(cells: Sequence[str], delimiter: str) -> str:
     made = io.StringIO()
     csv.writer(made, delimiter=delimiter, lineterminator="").writerow(cells)
     return made.getvalue()

@@ -8,13 +8,15 @@ Menq (1991). What is expected of parameters counts as one more measurement of ea
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_calibration.measured_robot import EXPECTED, MeasuredRobot, followed
-from pkm_calibration.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements, csv_line
+from pkm_calibration.measurements import ATTITUDE, POSITION, SIGMA, MeasurementError, Measurements
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.geometric_parameters import GeometricParameter, GeometricParameters
@@ -52,7 +54,9 @@ class Plan:
         columns = {"position": POSITION, "attitude": ATTITUDE, "height": ("height",), "distance": ("distance",)}
         empty = [name for kind in self.kinds for name in columns[kind]]
         lines = ["# Poses to measure: fill in the empty cells [m, rad]; add a unit as in 'x [mm]'."]
-        lines.append(csv_line([*self.mechanism.actuated_joints, *empty], ","))
+        head = io.StringIO()
+        csv.writer(head, lineterminator="").writerow([*self.mechanism.actuated_joints, *empty])
+        lines.append(head.getvalue())
         for drives, pose in zip(self.drives, self.poses, strict=True):
             lines.append(
                 "# pose of the drawing: " + " ".join(f"{value:.6f}" for value in pose) + " (x y z qx qy qz qw)"
