@@ -18,6 +18,7 @@ from pkm_dynamics.identification.recorded import read
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.kernel_cache import making
 
+LISTED = 8  # parameters in a sentence
 FAR = 2.0  # times the mass of the description, or that much less
 
 
@@ -56,6 +57,12 @@ def report(found: Identified) -> str:
     names = found.dynamics.kinematics.actuated_names
     noise = ", ".join(f"{name} {value:.3g}" for name, value in zip(names, estimate.noise, strict=True))
     lines.append(f"noise of the efforts: {noise}")
+    if found.blurred:
+        more = f" and {len(found.blurred) - LISTED} more" if len(found.blurred) > LISTED else ""
+        lines.append(
+            f"WARNING: noise of the positions bends {', '.join(found.blurred[:LISTED])}{more}, also beyond their "
+            "intervals; record a faster motion, or with a lower --cutoff"
+        )
     if found.feasible is not None:
         lines.append(
             f"feasible estimate: residual {found.feasible.residual:.4f} standard deviations, "

@@ -7,12 +7,13 @@ copied into a description by hand; links that are fixed to a body are included i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Inertial, symmetric_of
 from pkm_dynamics.dynamics import Dynamics
@@ -25,6 +26,8 @@ from pkm_runtime.whole_files import write_whole
 from pkm_runtime.yaml_section import YamlError, read_yaml_text
 
 CUTOFF = 30.0  # Hz: what is faster in positions and efforts is taken for noise
+BLURRED = 0.02  # of what a motion shows of a direction of parameters, made by noise of positions: they bend it
+LEADING = 0.1  # of such a direction: parameters with at least this part of it
 SLOWEST = 0.005  # rad/s or m/s: joints that move slower are near reversal, where Coulomb friction is not understood
 
 
@@ -54,6 +57,7 @@ class Identified:
     estimate: Estimate
     feasible: Feasible | None
     validation: Validation | None = None
+    blurred: tuple[str, ...] = ()  # parameters that noise of the positions may bend beyond their intervals
 
 
 def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) -> Equations:
@@ -62,7 +66,11 @@ def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) ->
     Regressor and efforts pass the same filter, which therefore leaves the equations valid. One period of the cutoff
     frequency is left out at both ends and, of robots with friction, motion too slow to tell its sign.
     """
-    recorded = uniform(recorded)
+    psi, efforts, rows = _filtered(dynamics, uniform(recorded), cutoff)
+    return Equations(psi[rows], efforts[rows])
+
+
+def _filtered(dynamics: Dynamics, recorded: Recorded, cutoff: float) -> tuple[Array, Array, NDArray[np.bool_]]:
     kinematics = dynamics.kinematics
     motions = motions_of(kinematics, recorded, cutoff)
     moving = kinematics.motion(motions.pose, motions.twist).velocities
@@ -83,7 +91,7 @@ def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) ->
         thinned = keep
     if not thinned.any():
         raise RecordingError(f"{len(psi)} samples are too few for a cutoff of {cutoff:g} Hz")
-    return Equations(psi_low[thinned], efforts[thinned])
+    return psi_low, efforts, thinned
 
 
 def identify(
@@ -96,14 +104,39 @@ def identify(
 ) -> Identified:
     """Identify a robot from a recording, filtered at `cutoff` [Hz], and validate by another; `base` may be known."""
     base = base_parameters(dynamics) if base is None else base
-    system = equations(dynamics, recorded, cutoff)
-    found = estimate(system.psi, system.efforts, base)
+    recorded = uniform(recorded)
+    psi, efforts, rows = _filtered(dynamics, recorded, cutoff)
+    found = estimate(psi[rows], efforts[rows], base)
     physical = feasible_estimate(found, dynamics.parameters) if feasible else None
     validation = None
     if validate is not None:
         values = found.values if physical is None else physical.base_values
         validation = predict(dynamics, base, values, equations(dynamics, validate, cutoff))
-    return Identified(dynamics, base, found, physical, validation)
+    return Identified(dynamics, base, found, physical, validation, _blurred(dynamics, recorded, cutoff, found, rows))
+
+
+def _blurred(
+    dynamics: Dynamics, recorded: Recorded, cutoff: float, found: Estimate, rows: NDArray[np.bool_]
+) -> tuple[str, ...]:
+    # Noise of positions is in the regressor, too, where least squares take it for the motion. More of such noise, once
+    # forwards and once backwards, shows how much of each direction of parameters is noise.
+    rough = recorded.positions - low_pass(recorded.positions, recorded.rate, cutoff)
+    fast = max(0.1, 1.0 - 2.0 * cutoff / recorded.rate)  # of white noise, faster than the filter
+    noise = np.std(rough, axis=0) / np.sqrt(fast) * np.random.default_rng(0).standard_normal(rough.shape)
+    try:
+        ahead, behind = (
+            _filtered(dynamics, replace(recorded, positions=recorded.positions + one), cutoff)[0][rows]
+            for one in (noise, -noise)
+        )
+    except PkmError:  # beyond a singularity
+        return ()
+    off = (found.base.reduce(ahead - behind) / (2.0 * found.noise[:, None])).reshape(found.W.shape)
+    size = np.linalg.norm(found.W, axis=0)
+    size = np.where(size > 0.0, size, 1.0)
+    _, s, Vt = np.linalg.svd(found.W / size, full_matrices=False)
+    share = np.sum((off / size @ Vt.T) ** 2, axis=0) / np.maximum(s, 1e-300) ** 2
+    bent = np.abs(Vt[share > BLURRED]).max(axis=0, initial=0.0) > LEADING
+    return tuple(name for name, one in zip(found.base.names, bent, strict=True) if one)
 
 
 def predict(dynamics: Dynamics, base: BaseParameters, values: Array, system: Equations) -> Validation:
@@ -146,6 +179,7 @@ def document(found: Identified) -> dict[str, Any]:
         "condition_number": _number(estimate.condition),
         "effort_noise": {name: _number(value) for name, value in zip(names, estimate.noise, strict=True)},
         "base_parameters": base,
+        "blurred_by_noise_of_positions": list(found.blurred),
     }
     if found.feasible is not None:
         text["bodies"] = bodies(parameters, found.feasible.values)

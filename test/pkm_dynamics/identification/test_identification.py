@@ -16,7 +16,7 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.identification import Excitation, ExcitationLimits, Recorded, find_excitation, identify
-from pkm_dynamics.identification.__main__ import main
+from pkm_dynamics.identification.__main__ import main, report
 from pkm_dynamics.identification.estimates import ExcitationTooPoorError, estimate, feasible_estimate, pseudo_inertia
 from pkm_dynamics.identification.excitation import ExcitationError, turning
 from pkm_dynamics.identification.identify import equations
@@ -323,3 +323,22 @@ def test_a_motion_space_that_turns_is_excited_by_its_actuators():
     assert (
         np.abs(base.reduce(psi) @ base.values(dynamics.parameters.values) - effort).max() < 1e-7 * np.abs(effort).max()
     )
+
+
+def test_parameters_that_noise_of_the_positions_bends_are_named() -> None:
+    """It is in the regressor, too: of a Gough-Stewart with 1 um of it, half of the intervals missed the true value."""
+    dynamics = Dynamics(load_mechanism("five_bar"))
+    base = base_parameters(dynamics)
+    excitation = find_excitation(dynamics, base, ExcitationLimits(0.12, 2.0, 30.0), period=4.0)
+    times = np.arange(0.0, 8.0, 2e-3)
+    at = excitation.motions(times)
+    effort = dynamics.inverse(at.pose, at.twist, at.acceleration).effort
+    actuated = dynamics.kinematics.at(at.pose).actuated
+    random = np.random.default_rng(0)
+    noisy = effort + 0.02 * random.standard_normal(effort.shape)
+    for size, named in ((1e-5, False), (1e-3, True)):
+        positions = actuated + size * random.standard_normal(actuated.shape)
+        found = identify(dynamics, Recorded(times, positions, noisy), base=base, feasible=False)
+        assert bool(found.blurred) == named
+        assert set(found.blurred) <= set(base.names)
+        assert ("noise of the positions bends" in report(found)) == named
