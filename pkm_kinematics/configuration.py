@@ -195,7 +195,7 @@ class Configuration(ExplainedSolution):
         solved = self.solved()
         return shaped(coordinates_of(self.engine).redundant_jacobian(solved.q, self.poses, solved.status), self.shape)
 
-    @property
+    @cached_property
     def forward_jacobian(self) -> Array:
         """Platform twist per actuated joint rates: (..., 6, n_actuated), base frame; NaN at a type 2 singularity."""
         S, K = self.subspace.reshape(-1, 6, self.engine.mobility), self.uniform_jacobian
@@ -210,12 +210,21 @@ class Configuration(ExplainedSolution):
     @cached_property
     def subspace(self) -> Array:
         """Basis (..., 6, mobility) of the platform's possible twists, base frame; NaN where there is none."""
-        return self.spaces()[0].reshape(*self.shape, 6, self.engine.mobility)
+        known = self.__dict__.get("_spaces") or (None, self.spaces())
+        return known[1][0].reshape(*self.shape, 6, self.engine.mobility)
 
     def spaces(self, twists: Array | None = None) -> tuple[Array, Array]:
         """Bases (n, 6, mobility) of the motion spaces, and the accelerations (n, 6) that twists (n, 6) impose."""
-        choice = self.choice if self.engine.constant_space else self.placed  # which may move poses
-        return self.engine.spaces.at(self.poses, choice, twists)
+        if self.engine.constant_space:
+            return self.engine.spaces.at(self.poses, self.choice, twists)
+        last = self.__dict__.get("_spaces")
+        if last is not None and twists is not None and np.array_equal(last[0], twists):
+            return last[1]
+        choice = self.placed  # which may move poses
+        found = self.engine.spaces.at(self.poses, choice, twists)
+        if twists is not None and all_finite(twists):  # several questions about one motion come one after the other
+            self.__dict__["_spaces"] = twists.copy(), found
+        return found
 
     @property
     def uniform_jacobian(self) -> Array:
@@ -353,7 +362,7 @@ class Configuration(ExplainedSolution):
         From the accelerations of the actuated joints (..., n_actuated) [rad/s^2, m/s^2].
         """
         refuse_redundant(self.engine.redundant_names, "platform_acceleration")
-        flat = self.rows(slice(None))
+        flat = self if len(self.shape) == 1 else self.rows(slice(None))
         twists = self.engine.inputs.rates(twist, np.zeros(6), len(self.poses))[0]
         bias = flat.spaces(twists)[1]
         imposed = flat.motion(twists, bias).actuated_accelerations

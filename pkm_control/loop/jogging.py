@@ -14,13 +14,12 @@ actuators go straight, and the platform follows by forward kinematics.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 
 from pkm_control.controllers.controller import Measured, Reference, found_at
-from pkm_control.motion.curve_check import CurveCheck, Room
+from pkm_control.motion.curve_check import CurveCheck, Room, Sliced, whole
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
 from pkm_description.mechanism import Array
 from pkm_description.rotations import with_unit_quaternions
@@ -79,9 +78,6 @@ class _Way:
     acceleration: Array
 
 
-_Planning = Generator[None, None, tuple[_Knot, PointTrajectory | None]]
-
-
 def jog_speeds(kinematics: Kinematics) -> tuple[float, float]:
     """Largest speeds of jogs [m/s, rad/s], to which requests are limited."""
     linear = min(LINEAR, LENGTHS * kinematics.characteristic_length)
@@ -128,7 +124,7 @@ class Jog:
         self._pace = BANDWIDTH  # rad/s, of the way to rest from there
         self._segment: PointTrajectory | None = None
         self._since = self._tick  # s, on the segment
-        self._plan: _Planning | None = None
+        self._plan: Sliced[tuple[_Knot, PointTrajectory | None]] | None = None
         self._next_knot: tuple[_Knot, PointTrajectory | None] | None = None
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
         self._twist = self._target = None
@@ -155,7 +151,7 @@ class Jog:
         """
         least, best, soonest = math.inf, CATCHES[0] * BANDWIDTH, 0.0
         for share in CATCHES:
-            way = self._way_to_rest(knot, share * BANDWIDTH)
+            way = whole(self._way_to_rest(knot, share * BANDWIDTH))
             if way is None:
                 continue
             poses = self._beside(way.pose)
@@ -289,7 +285,7 @@ class Jog:
         twists, accelerations = np.array((a.twist, b.twist)), np.array((a.acceleration, b.acceleration))
         return PointTrajectory(times, np.array((a.pose, b.pose)), twists, accelerations)
 
-    def _planned(self) -> _Planning:
+    def _planned(self) -> Sliced[tuple[_Knot, PointTrajectory | None]]:
         here = self._end
         requested = self._requested_rate()
         yield
@@ -302,10 +298,12 @@ class Jog:
             if self._room is None:
                 self._room = self.check.room_at(self._beside(here.pose[None])[0])
                 yield
-            knot = self._next(self._share * requested)
+            knot = yield from self._next(self._share * requested)
             yield
-            way = None if knot is None else self._way_to_rest(knot)
-            yield
+            way = None
+            if knot is not None:
+                way = yield from self._way_to_rest(knot)
+                yield
             if knot is not None and way is not None:
                 fault = yield from self.check.step_by_step(
                     self._beside(np.concatenate([[here.pose, knot.pose], way.pose])),
@@ -324,7 +322,7 @@ class Jog:
                 self._share, self._target = 0.0, None
                 self.blocked = reason
         self._stopping_for += self._tick
-        knot = self._resting(self._base, self._stopping_for)
+        knot = yield from self._resting(self._base, self._stopping_for)
         if knot is None or self._nearly_at_rest(knot):
             end = here if knot is None else knot
             rest = np.zeros(6)
@@ -367,15 +365,15 @@ class Jog:
         scale = min(1.0, self._speed * min(float(room) for room in rooms))
         return scale * (twist if self._straight else rates)
 
-    def _next(self, requested: Array) -> _Knot | None:
+    def _next(self, requested: Array) -> Sliced[_Knot | None]:
         here = self._end
         ways, rates, changes = _filtered(here.rate, here.change, requested, np.array((self._tick,)))
         if self._straight:
             pose = displace(here.pose, ways[0])
             return _Knot(pose, rates[0], changes[0], here.place, rates[0], changes[0])
-        return self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
+        return (yield from self._by_actuators(here, here.place + ways[0], rates[0], changes[0]))
 
-    def _way_to_rest(self, knot: _Knot, pace: float = BANDWIDTH) -> _Way | None:
+    def _way_to_rest(self, knot: _Knot, pace: float = BANDWIDTH) -> Sliced[_Way | None]:
         """How the motion comes to rest from a knot by decaying rates, the last sample at rest; None where it cannot."""
         ticks = self._tick * _STOPS
         times = np.append(ticks[ticks < 8.5 / BANDWIDTH] * (BANDWIDTH / pace), math.inf)
@@ -386,36 +384,38 @@ class Jog:
             for i in np.flatnonzero(ways[:, 3:].any(axis=1)):
                 twist[i, 3:], acceleration[i, 3:] = _turning(ways[i, 3:], rates[i, 3:], changes[i, 3:])
             return _Way(pose, twist, acceleration)
-        found = self._continued(knot, knot.place + ways, rates, changes)
+        found = yield from self._continued(knot, knot.place + ways, rates, changes)
         return None if found is None else _Way(*found[:3])
 
     def _continued(
         self, near: _Knot, places: Array, rates: Array, changes: Array
-    ) -> tuple[Array, Array, Array, Array] | None:
+    ) -> Sliced[tuple[Array, Array, Array, Array] | None]:
         """Poses, twists, accelerations and joints of actuator states after a knot; None where one has none."""
         rests = self.kinematics.forward(places, near=near.pose, seed=near.joints)
         if not closes(rests.status).all():
             return None
+        yield
         at = rests.configuration
         twist = at.platform_twist(rates)
         if not np.isfinite(twist).all():
             return None
+        yield
         acceleration = at.platform_acceleration(twist, changes)
         return (np.array(rests.pose), twist, acceleration, rests.joints) if np.isfinite(acceleration).all() else None
 
-    def _resting(self, base: _Knot, since: float) -> _Knot | None:
+    def _resting(self, base: _Knot, since: float) -> Sliced[_Knot | None]:
         rest, after = np.zeros_like(base.rate), np.array((since,))
         ways, rates, changes = _filtered(base.rate, base.change, rest, after, self._pace)
         way, rate, change = np.asarray(ways[0]), np.asarray(rates[0]), np.asarray(changes[0])
         if not self._straight:
-            return self._by_actuators(self._end, base.place + way, rate, change)
+            return (yield from self._by_actuators(self._end, base.place + way, rate, change))
         twist, acceleration = np.array(rate), np.array(change)
         if way[3:].any():
             twist[3:], acceleration[3:] = _turning(way[3:], rate[3:], change[3:])
         return _Knot(displace(base.pose, way), twist, acceleration, base.place, twist, acceleration)
 
-    def _by_actuators(self, near: _Knot, place: Array, rate: Array, change: Array) -> _Knot | None:
-        found = self._continued(near, place[None], rate[None], change[None])
+    def _by_actuators(self, near: _Knot, place: Array, rate: Array, change: Array) -> Sliced[_Knot | None]:
+        found = yield from self._continued(near, place[None], rate[None], change[None])
         if found is None:
             return None
         pose, twist, acceleration, joints = (part[0] for part in found)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +51,19 @@ BRAKING = 0.9  # of the efforts: what braking uses; where the motion itself uses
 _TOUCH = 1e-3  # s: the shortest motion
 _BRAKING_SAMPLES = 1000
 _CONSTRAINT_SAMPLES = 65  # this margin takes a call for each pose
+
+_Found = TypeVar("_Found")
+Sliced = Generator[None, None, _Found]  # work in steps of some tenths of a millisecond, for loops that cannot wait
+
+
+def whole(work: Sliced[_Found]) -> _Found:
+    """What sliced work finds, done at once."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value
+
 
 MARGINS = (
     "it comes too near a type 1 singularity (a limb stretched or folded)",
@@ -276,9 +290,7 @@ class CurveCheck:
         shared = self.shared if room is None else room.shared
         return self.dynamics.inverse(at, twist, acceleration, wrench, distribution=shared)
 
-    def step_by_step(
-        self, pose: Array, twist: Array, acceleration: Array, room: Room
-    ) -> Generator[None, None, Fault | None]:
+    def step_by_step(self, pose: Array, twist: Array, acceleration: Array, room: Room) -> Sliced[Fault | None]:
         """As `first_fault` with `inset`, in steps of some tenths of a millisecond, for loops that cannot wait for all.
         Yields after each step but the last. The room's `standing` holds for the last sample.
         """
@@ -329,13 +341,7 @@ class CurveCheck:
         inset: bool = False,
         carried: Carried | None = None,
     ) -> tuple[Fault | None, Array]:
-        examined = self._examined(pose, twist, acceleration, steps, inset, carried)
-        while True:
-            try:
-                next(examined)
-            except StopIteration as done:
-                fault, deficits = done.value
-                return fault, deficits
+        return whole(self._examined(pose, twist, acceleration, steps, inset, carried))
 
     def _examined(
         self,
@@ -346,13 +352,15 @@ class CurveCheck:
         inset: bool,
         carried: Carried | None = None,
         room: Room | None = None,
-    ) -> Generator[None, None, tuple[Fault | None, Array]]:
+    ) -> Sliced[tuple[Fault | None, Array]]:
         """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5), in
         several steps. `steps` (n - 1,) are times from sample to sample [s], None where these are no motion in time.
         """
         n = len(pose)
         configurations = self._at(pose)
-        pose, motion = configurations.pose, configurations.motion(twist, acceleration)
+        pose = configurations.pose
+        yield
+        motion = configurations.motion(twist, acceleration)
         faults: list[Fault] = []
 
         def note(bad: ArrayLike, reason: Callable[[int], str]) -> None:
