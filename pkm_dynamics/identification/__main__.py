@@ -18,6 +18,7 @@ from pkm_dynamics.identification.recorded import read
 from pkm_runtime.errors import PkmError
 from pkm_runtime.kernels.kernel_cache import making
 
+UNLIKE = 1.5  # times the residual of least squares
 LISTED = 8  # parameters in a sentence
 FAR = 2.0  # times the mass of the description, or that much less
 
@@ -68,6 +69,11 @@ def report(found: Identified) -> str:
             f"feasible estimate: residual {found.feasible.residual:.4f} standard deviations, "
             f"least squares {found.feasible.least_squares_residual:.4f}"
         )
+        if found.feasible.residual > UNLIKE * found.feasible.least_squares_residual:
+            lines.append(
+                "WARNING: no bodies explain the efforts nearly as well as least squares do: are columns exchanged, "
+                "have efforts or positions another sign or unit, or is it another robot?"
+            )
         parameters, values = found.dynamics.parameters, found.feasible.values
         masses = {link: (parameters.values[at], values[at]) for link, at in parameters.bodies.items()}
         rounding = 1e-6 * max(b for _, b in masses.values())

@@ -66,7 +66,7 @@ def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) ->
     Regressor and efforts pass the same filter, which therefore leaves the equations valid. One period of the cutoff
     frequency is left out at both ends and, of robots with friction, motion too slow to tell its sign.
     """
-    psi, efforts, rows = _filtered(dynamics, uniform(recorded), cutoff)
+    psi, efforts, rows = _filtered(dynamics, uniform(recorded, cutoff), cutoff)
     return Equations(psi[rows], efforts[rows])
 
 
@@ -104,7 +104,7 @@ def identify(
 ) -> Identified:
     """Identify a robot from a recording, filtered at `cutoff` [Hz], and validate by another; `base` may be known."""
     base = base_parameters(dynamics) if base is None else base
-    recorded = uniform(recorded)
+    recorded = uniform(recorded, cutoff)
     psi, efforts, rows = _filtered(dynamics, recorded, cutoff)
     found = estimate(psi[rows], efforts[rows], base)
     physical = feasible_estimate(found, dynamics.parameters) if feasible else None

@@ -23,6 +23,7 @@ from pkm_runtime.whole_files import whole
 
 POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 ORDER = 4  # of the Butterworth filter, which runs forwards and backwards
+HOLE = 3.0  # usual steps of time: samples are missing
 
 
 class RecordingError(PkmError):
@@ -107,9 +108,13 @@ def low_pass(values: Array, rate: float, cutoff: float) -> Array:
     return np.asarray(scipy.signal.sosfiltfilt(sections, values, axis=0))
 
 
-def uniform(recorded: Recorded) -> Recorded:
-    """The recording at equal time steps: as it is where they are equal to one percent, else interpolated."""
+def uniform(recorded: Recorded, cutoff: float) -> Recorded:
+    """The recording at equal time steps; `RecordingError` for holes of half a period of `cutoff` [Hz] or more."""
     steps = np.diff(recorded.times)
+    hole = int(np.argmax(steps))
+    if steps[hole] > max(HOLE * np.median(steps), 0.5 / cutoff):
+        start, end = recorded.times[hole : hole + 2]
+        raise RecordingError(f"no samples from {start:.3f} to {end:.3f} s: identify by the part before or after that")
     if np.ptp(steps) < 0.01 * steps.mean():
         return recorded
     times = np.linspace(recorded.times[0], recorded.times[-1], len(recorded.times))

@@ -342,3 +342,24 @@ def test_parameters_that_noise_of_the_positions_bends_are_named() -> None:
         assert bool(found.blurred) == named
         assert set(found.blurred) <= set(base.names)
         assert ("noise of the positions bends" in report(found)) == named
+
+
+def test_a_recording_with_a_hole_is_refused_with_its_times() -> None:
+    """What moved in it was interpolated: of 0.6 s, efforts had fifty times their noise, and nothing said so."""
+    whole = delta().record(delta().excitation, seed=1)
+    there = (whole.times < 3.0) | (whole.times > 3.6)
+    holed = Recorded(whole.times[there], whole.positions[there], whole.efforts[there])
+    with pytest.raises(RecordingError, match=r"no samples from 2.999 to 3.60\d s"):
+        identify(delta().dynamics, holed, base=delta().base, feasible=False)
+    few = np.arange(len(whole.times)) % 100 != 0  # lost samples that the filter passes over
+    found = identify(
+        delta().dynamics, Recorded(whole.times[few], whole.positions[few], whole.efforts[few]), feasible=False
+    )
+    assert np.all(found.estimate.noise < 1.5 * EFFORT_NOISE)
+
+
+def test_efforts_of_exchanged_drives_or_of_another_sign_are_told() -> None:
+    good = delta().record(delta().excitation, seed=1)
+    for efforts, wrong in ((good.efforts, False), (good.efforts[:, [1, 0, 2]], True), (-good.efforts, True)):
+        found = identify(delta().dynamics, Recorded(good.times, good.positions, efforts), base=delta().base)
+        assert ("are columns exchanged" in report(found)) == wrong
