@@ -235,8 +235,9 @@ class Tracker:
         """The motion on the whole graph. What ends its path ends that to readings beside it, too: a search takes ms."""
         k, last = self.kinematics, self.last
         if last.status is Status.DIVERGED:  # the first reading, which may be far away
-            return self.from_pose(q, qd, last.pose, last.joints)
-        found = self._reached(k.continued(q, last.pose, last.joints), q, qd)
+            found = self.from_pose(q, qd, last.pose, last.joints)
+        else:
+            found = self._reached(k.continued(q, last.pose, last.joints), q, qd)
         if found.status is Status.SINGULAR:
             way = np.abs(q - last.joints[k.engine.actuated_column]).max()
             self._refused = last, found, q, SAME_WAY * float(way)
