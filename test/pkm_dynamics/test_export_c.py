@@ -157,7 +157,8 @@ def compare_with_python(library: Library, n: int) -> None:
             for pose, other in ((found, expected), (first, once)):
                 pose[:, 3:] *= np.where((pose[:, 3:] * other[:, 3:]).sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
             well = known & (states.bound(name) <= DOUBLE)
-            assert np.nanmax(np.abs(first - once)[well], initial=0.0) < 1e-10  # as foretold: 1e-13 of the size, seldom 100 times
+            off = np.nanmax(np.abs(first - once)[well], initial=0.0)
+            assert off < 1e-10  # as foretold: 1e-13 of the size, seldom 100 times
         else:
             np.testing.assert_array_equal(status[~refused], codes[~refused], err_msg=name)
         top = np.abs(np.nan_to_num(expected)).max(axis=1, keepdims=True)
