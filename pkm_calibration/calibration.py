@@ -57,6 +57,7 @@ IN_BASE = ("x", "y", "z", "yaw", "pitch", "roll", "distance")  # kinds that are 
 VISIBLE = 1e-5  # of the largest effect on what is measured: parameters with less do not matter
 LOST_OFTEN, LOST_ROWS = 12, 0.1  # times that a row has no configuration, and share of such rows, that are left out
 LISTED = 8  # parameters in a sentence
+ELSEWHERE = 0.01  # m, by which no platform was built with all of its joints beside their places
 
 
 class _SingularRowsError(PkmError):
@@ -234,10 +235,26 @@ def _doubts(
             f"the remaining error is {found.noise:.3g} times the noise in the file, and intervals are as much wider"
         )
         notes.append(f"WARNING: {problem}; is a sigma too small, or is there play, bending or heat?")
+    notes += _beside(chosen, found.values)
     hidden, narrow, lost = _spread(fit, only, found.noise)
     if narrow and not causes:
         (refused if lost else notes).append(narrow)
     return hidden
+
+
+def _beside(chosen: Sequence[GeometricParameter], values: Array) -> list[str]:
+    named = list(zip(chosen, values, strict=True))
+    ends = [[value for one, value in named if one.name.endswith(f"on the platform, {axis}")] for axis in "xyz"]
+    if min(map(len, ends)) < FEWEST_ROWS:
+        return []
+    shift = np.array([np.median(each) for each in ends])
+    if np.linalg.norm(shift) < ELSEWHERE:
+        return []
+    point = ", ".join(f"{-1e3 * one:.1f}" for one in shift)
+    return [
+        f"WARNING: joints of the platform all come out elsewhere, as if the measured point were ({point}) mm beside "
+        "that in the file, in the platform's frame: if it was a tool's or a marker's, give point_x, point_y, point_z"
+    ]
 
 
 def _judged(judge: MeasuredRobot, total: Array, noise: float, notes: list[str]) -> dict[str, float]:

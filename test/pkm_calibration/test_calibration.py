@@ -683,6 +683,18 @@ def test_an_instrument_that_was_moved_is_named(rows: str) -> None:
     assert told.endswith(f"leave out {where}")
 
 
+def test_a_marker_beside_the_platforms_origin_is_told_in_any_measuring_frame() -> None:
+    """Its distance went into all joints of the platform without a word."""
+    mechanism, _, good = measured("hexa", n=70)
+    assert not any("give point_x" in note for note in calibrate(mechanism, good).notes)
+    turn = rotation_from_rpy(np.array([-0.3, 0.2, 1.0]))
+    marker = good.position + good.attitude @ [0.02, -0.01, 0.015]
+    seen = replace(good, position=marker @ turn.T + [1.2, -0.4, 0.7], attitude=turn @ good.attitude)
+    (told,) = [note for note in calibrate(mechanism, seen).notes if "give point_x" in note]
+    off = [float(one) for one in re.findall(r"-?\d+\.\d", told)]
+    np.testing.assert_allclose(off, [20.0, -10.0, 15.0], atol=3.0)
+
+
 def test_a_wrong_distance_is_no_moved_instrument() -> None:
     mechanism, _, good = measured("gough_stewart", n=60)
     bar = np.arange(60) % 3 == 0
