@@ -307,7 +307,7 @@ def second_cluster(
     movable = np.isin(np.arange(len(first)), groups[moves])
     ways = [way for way in (_best_run(r, U, shifts, groups), first) if way.any() and not way[movable].all()]
     found: tuple[NDArray[np.bool_], Array, float] = np.zeros(len(first), dtype=bool), np.zeros(3), 0.0
-    told = movable
+    telling = movable
     for side in ways:
         for _ in range(TURNS):
             there = side[groups]
@@ -323,9 +323,9 @@ def second_cluster(
         apart = float(np.sqrt(np.mean(moved[moves] ** 2)))
         if apart > found[2] * noise and not side[movable].all():  # beside all that tells its place, there is no other
             found = side, x[-3:], apart / max(noise, LEAST_NOISE)
-            told = np.bincount(groups, moved**2, len(side)) > (TELLS * noise) ** 2
+            telling = np.bincount(groups, moved**2, len(side)) > (TELLS * noise) ** 2
     side, shift, apart = found
-    return (side & told, shift, apart) if side[movable].mean() <= 0.5 else (~side & movable & told, -shift, apart)
+    return (side & telling, shift, apart) if side[movable].mean() <= 0.5 else (~side & movable & telling, -shift, apart)
 
 
 def _best_run(r: Array, U: Array, shifts: Array, groups: NDArray[np.int64]) -> NDArray[np.bool_]:

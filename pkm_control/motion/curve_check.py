@@ -398,18 +398,18 @@ class CurveCheck:
             jumps = _after((strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1))
             note(jumps, lambda i: f"{self._farthest(strays, i)} would have to jump")
         yield
-        drives = (
-            np.abs(motion.actuated_velocities[part]),
-            self._efforts_of(at, twist[part], acceleration[part], None if carried is None else carried[part], room),
-        )
-        self._judge_drives(note, *drives, room or self._all, end == n)
+        carried = None if carried is None else carried[part]
+        efforts = self._efforts_of(at, twist[part], acceleration[part], carried, room)
+        self._judge_drives(note, np.abs(motion.actuated_velocities[part]), efforts, room or self._all, end == n)
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
 
-    def _judge_drives(self, note: Callable[..., None], speeds: Array, answer: Efforts, room: Room, whole: bool) -> None:
+    def _judge_drives(
+        self, note: Callable[..., None], speeds: Array, answer: Efforts, room: Room, to_the_end: bool
+    ) -> None:
         limits, efforts = self.limits, np.asarray(answer.effort)
         units = [f"{u}/s" for u in limits.length_units]
         most = np.tile(room.effort, (len(efforts), 1))
-        if whole:
+        if to_the_end:
             most[-1] = room.standing
         fast = (speeds > room.velocity * (1.0 + _SLACK)).any(axis=1)
         note(fast, lambda i: self._over("velocity", speeds[i], room.velocity, limits.velocity, units))

@@ -79,15 +79,12 @@ def _or_nan(value: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """How much of a limit the actuators used: `peak` and `rms` of the magnitude, `limit`, (n_actuated,) each.
-
-    `ends` (2, n_actuated) are the limits of both sides; `limit` is that of the side that was used more.
-    """
+    """How much of a limit the actuators used: `peak` and `rms` of the magnitude, `limit`, (n_actuated,) each."""
 
     peak: Array
     rms: Array
-    limit: Array
-    ends: Array
+    limit: Array  # of the side that was used more
+    ends: Array  # (2, n_actuated), the limits of both sides
     units: tuple[str, ...]
 
     @staticmethod
