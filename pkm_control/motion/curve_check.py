@@ -34,6 +34,7 @@ from pkm_kinematics.solve.singularity import margins, per_unit_speed, scaling
 from pkm_kinematics.status import closes
 
 SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come
+STEERED = 0.2  # the same for type 2 and steered motions: nearer, drives feel 25 times the mass, and noise of encoders
 STRETCHED = 0.05  # the same for type 1, whose margin is as the root of the distance: 0.02 were within tracking errors
 SAMPLING = 5e-3  # s, between two samples
 FINENESS = 0.02  # of the characteristic length: the longest way of the platform between two samples
@@ -127,6 +128,7 @@ class CurveCheck:
             at_home = kinematics.singularity(kinematics.home, mode=0)
         of_home = np.array([at_home.type1, at_home.type2, at_home.limb_regularity], dtype=np.float64)
         self._floors = np.array([STRETCHED, SHARE, SHARE]) * np.nan_to_num(of_home)
+        self._steered_floors = np.array([STRETCHED, STEERED, SHARE]) * (1.0 + INSET) * np.nan_to_num(of_home)
         self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
 
     # -- trajectories -----------------------------------------------------------------------------------------------
@@ -325,7 +327,7 @@ class CurveCheck:
             side = side * np.cumprod(np.concatenate([[1.0], np.sign(turned)]))
         room = self._inset if inset else 0.0
         beyond = np.maximum(np.maximum(joints - self._upper, self._lower - joints) + room, 0.0).sum(axis=1)
-        floors = self._floors * (1.0 + INSET) if inset else self._floors
+        floors = self._steered_floors if inset else self._floors
         found = np.stack([np.asarray(known.type1), np.asarray(known.type2), at.condition], axis=1)
         near = np.zeros(len(pose))
         if self.space is not None:

@@ -8,9 +8,12 @@ import pytest
 
 from pkm_bringup import bringup
 from pkm_bringup.main_job import plan_cycle, run_motion, simulated_loop
+from pkm_client.robot import Robot
 from pkm_control.loop.control_loop import switch_on
+from pkm_control.loop_settings import Setup
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.operator_interface import Mode
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
@@ -88,3 +91,15 @@ def test_a_run_over_ros_tells_its_nodes() -> None:
     assert machine_kinds.NOTE not in bringup.parameters(nodes["motion_player"], off)["notes"]
     yours = bringup.defaults(realistic="true", hardware="none")
     assert machine_kinds.NOTE not in bringup.parameters(nodes["motion_player"], yours)["notes"]
+
+
+@pytest.mark.parametrize("about", [(0.5, 0.0, 0.0), (0.0, 0.5, 0.0)])
+def test_a_hexapod_with_noise_is_jogged_to_its_border_and_stays_there(about: tuple[float, float, float]) -> None:
+    with Robot.simulated("gough_stewart", realtime=False, setup=Setup(realistic=True)) as robot:
+        fastest = {joint.name: joint.limits.velocity for joint in robot.mechanism.joints}
+        assert "too near a type 2 singularity" in robot.jog(angular=about, seconds=3.0).result().reason
+        for _ in range(20):
+            robot.wait(0.1)
+            state = robot.state
+            assert state.mode is Mode.HOLDING, state.reason
+            assert all(abs(rate) < 0.2 * fastest[name] for name, rate in state.velocities.items())
