@@ -141,13 +141,11 @@ def run_motion(
     under efforts that no machine would hold so long. `watch` is called with every period; `stopped` ends the run early
     where it is true: the platform comes to rest on its path. Periods are kept where `recorded`.
     """
-    dt, follower = 1.0 / loop.rate, loop.follower
+    follower = loop.follower
     ready = trajectory if isinstance(trajectory, Ready) else make_ready(loop, trajectory, cycles)
-    path, cycles = ready.path, ready.cycles
-    expected = round((path.duration + _LONGER) * loop.rate) if recorded else 0
-    recorder = Recorder(loop.limits, expected)
-    begun = clock.time()
-    motion = Motion(path, follower.time + dt, braking=ready.braking, events=ready.events)
+    path, cycles, begun = ready.path, ready.cycles, clock.time()
+    recorder = Recorder(loop.limits, round((path.duration + _LONGER) * loop.rate) if recorded else 0)
+    motion = Motion(path, follower.time + 1.0 / loop.rate, braking=ready.braking, events=ready.events)
     requests.follow(follower, motion)
     loop.on_output = lambda event: recorder.mark(Mark(follower.time - motion.start, event.name, event.value))
     fixed = pace or FixedRateLoop(loop.rate)
@@ -172,6 +170,9 @@ def run_motion(
                     watch(done)
             if motion.outcome not in (Outcome.SUCCESSFUL, Outcome.PREEMPTED):
                 faults = (_why_stopped(loop, fixed, realtime) or cause_of(motion.reason),)
+    except BaseException:  # such as Ctrl-C in a notebook, where the loop stays, and real drives would hold meanwhile
+        loop.disable()
+        raise
     finally:
         follower.end(Outcome.PREEMPTED, "ended")
         loop.on_output = lambda _: None

@@ -110,6 +110,16 @@ def test_a_fault_ends_the_run_and_is_in_the_recording(loop, planner) -> None:
     assert np.isfinite(recording.rows.efforts).all()
 
 
+def test_whatever_ends_a_run_leaves_the_drives_off(loop, planner) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    switch_on(loop)
+    with pytest.raises(KeyboardInterrupt):
+        run_motion(loop, planner.rest(np.asarray(loop.kinematics.home), 0.1), watch=interrupted)
+    assert loop.machine.lifecycle is Lifecycle.INACTIVE
+
+
 @pytest.mark.parametrize("silent", [100, 1500])  # ms
 def test_a_short_silence_halts_a_motion_and_a_long_one_ends_it(loop, planner, silent: int) -> None:
     job = plan_cycle(planner, read_motion_file("pick_and_place"))
