@@ -450,9 +450,8 @@ class TrajectoryFollower:
             self._catch(silent or departed, measured, _departed(self.stray, self.run) if departed else None)
             reference = self._reference(0.0, now)
             apart = separation(measured.pose, reference.pose)
-        distance, angle = (
-            (0.0, 0.0) if yields else apart
-        )  # a law that yields to forces leaves its reference as it should
+        # a law that yields to forces leaves its reference as it should
+        distance, angle = (0.0, 0.0) if yields else apart
         self.stray.judge(distance, angle, locator.observer.contradiction)
         if self.stray.lost:
             if not self._let_go:

@@ -239,8 +239,9 @@ class Tracker:
         else:
             found = self._reached(k.continued(q, last.pose, last.joints), q, qd)
         if found.status is Status.SINGULAR:
-            way = np.abs(q - last.joints[k.engine.actuated_column]).max()
-            self._refused = last, found, q, SAME_WAY * float(way)
+            way = q - last.joints[k.engine.actuated_column]
+            way = np.where(k.engine.actuated_turning, np.angle(np.exp(1j * way)), way)
+            self._refused = last, found, q, SAME_WAY * float(np.abs(way).max())
         return found
 
     def _on_the_graph(self, q: Array, qd: Array) -> TrackedMotion | None:

@@ -7,7 +7,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -21,6 +21,12 @@ NAMESPACE = "client_test"
 RATE, FREQUENCY = 250.0, 40.0  # Hz and rad/s: so that a busy computer keeps it
 
 
+def suite_transport() -> AbstractContextManager[None]:
+    """As nodes are launched: else what begins within is found up to 3 s later."""
+    found: AbstractContextManager[None] = importlib.import_module("pkm_client.ros.client_node").suite_transport()
+    return found
+
+
 @contextmanager
 def described(namespace: str, *texts: str) -> Iterator[None]:
     """Publishers of robot descriptions, one of each text."""
@@ -29,7 +35,7 @@ def described(namespace: str, *texts: str) -> Iterator[None]:
     topics = importlib.import_module("pkm_description.ros.topics")
     message = importlib.import_module("std_msgs.msg").String
     context = rclpy.Context()
-    with importlib.import_module("pkm_client.ros.client_node").suite_transport():  # else it is found 3 s later
+    with suite_transport():
         rclpy.init(context=context)
         node = rclpy.create_node("description", context=context, namespace=namespace)
     for text in texts:
@@ -51,7 +57,9 @@ def running_nodes(namespace: str, text: str = "", **settings: str) -> Iterator[P
             for spec in bringup.NODES:
                 if spec.name == "control":
                     command = [sys.executable, "-m", "pkm_bringup.start", spec.executable, *ros_arguments(spec, values)]
-                    group.start(spec, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
+                    with suite_transport():
+                        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+                    group.start(spec, process)
             yield group
         finally:
             group.stop()
