@@ -15,7 +15,8 @@ from pkm_kinematics.forward.tracker import Tracker
 from pkm_kinematics.kernels.dense import magnitude
 from pkm_kinematics.status import Status, closes
 
-FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
+# rad, and of the characteristic length: more than errors make; between actuators of two modes, and redundant ones
+FAR = 0.05
 CONTRADICT = "the drives contradict each other by {:.3g} {}: one slips, or its reading is wrong"
 
 

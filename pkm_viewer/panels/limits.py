@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import numpy as np
-
 from pkm_description.mechanism import Array, Joint, Mechanism
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_viewer.operations import DISTANCES, Readings
 from pkm_viewer.page_server import PageServer
 from pkm_viewer.panels import markup
@@ -24,7 +23,7 @@ class LimitsPanel:
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         self._joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
-        self._effort_range = mechanism.effort_range
+        self._limits = ActuatorLimits.of(mechanism)
         self.home: tuple[float | None, ...] = (None,) * len(DISTANCES)  # distances from singularities there
         self._html = server.gui.add_html("")
 
@@ -46,7 +45,7 @@ class LimitsPanel:
         parts += [_position_row(joint, float(q)) for joint, q in zip(self._joints, positions, strict=True)]
         if readings.efforts is not None and len(readings.efforts) == len(self._joints):
             parts.append(markup.heading("Efforts"))
-            bounds = np.abs(np.where(readings.efforts < 0.0, *self._effort_range))
+            bounds = self._limits.effort_bound(readings.efforts)
             efforts = zip(self._joints, readings.efforts.tolist(), bounds.tolist(), strict=True)
             parts += [_effort_row(joint, effort, limit) for joint, effort, limit in efforts]
         self._html.content = markup.block("".join(parts))

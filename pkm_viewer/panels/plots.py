@@ -10,6 +10,7 @@ import numpy as np
 from viser import uplot
 
 from pkm_description.mechanism import Array, Mechanism
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_viewer.operations import Readings
 from pkm_viewer.page_server import PageServer
 
@@ -30,8 +31,8 @@ class PlotsPanel:
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
-        least, most = self._limits = mechanism.effort_range
-        self._relative = bool(np.isfinite(most - least).all() and (np.maximum(-least, most) > 0.0).all())
+        self._limits = limits = ActuatorLimits.of(mechanism)
+        self._relative = bool(np.all(np.isfinite(limits.effort) & (limits.effort > 0.0)))
         unit = "% of limit" if self._relative else ", ".join(sorted({joint.effort_unit for joint in joints}))
         motion = mechanism.mobility.motion  # such as 3T1R
         self._errors = [name for kind, name in (("T", "mm"), ("R", "mrad")) if kind in motion]
@@ -57,7 +58,7 @@ class PlotsPanel:
         found = {"mm": readings.error, "mrad": readings.rotation_error}
         errors = [1e3 * value if (value := found[name]) is not None else np.nan for name in self._errors]
         if self._relative:
-            bounds = np.abs(np.where(efforts < 0.0, *self._limits))
+            bounds = self._limits.effort_bound(efforts)
             efforts = 100.0 * np.divide(efforts, bounds, out=np.zeros(self._n), where=bounds > 0.0)
         self._rows.append((readings.time, efforts, np.array(errors)))
 

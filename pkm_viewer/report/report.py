@@ -98,7 +98,7 @@ class Use:
 
     @staticmethod
     def of_speeds(peak: Array, rms: Array, limits: ActuatorLimits) -> Use:
-        """Of speeds."""
+        """Of speeds whose largest magnitudes are `peak` (n_actuated,)."""
         units = tuple(f"{unit}/s" for unit in limits.length_units)
         return Use(peak, rms, limits.velocity, np.array([-limits.velocity, limits.velocity]), units)
 
