@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
@@ -27,6 +28,7 @@ from pkm_runtime.kernels.kernel_cache import making
 _BEAT_EVERY = 0.25  # s
 _LOOK_EVERY = 0.1  # s
 _FROZEN = 3.0  # s without a beat
+_LONGEST = 20.0  # s that contact with a board, or the end, may take
 _BEAT, _WELL = b"b", b"w"
 
 
@@ -121,7 +123,7 @@ def _last_lines(word: str, faults: Sequence[str], interruption: Interruption) ->
 
 
 class Guardian:
-    """To be made before this process has threads, and ended with drives off. It watches for standstill from `begin` on.
+    """To be made before this process has threads, and ended with drives off. It ends a process that breaks a `promise`.
     `turn_off` disables the drives in the other process, once this one is gone; it returns a warning or nothing.
     """
 
@@ -132,12 +134,15 @@ class Guardian:
         theirs.close()
         self._over = threading.Event()
         self._heart: threading.Thread | None = None
+        self._until = -math.inf  # s, monotonic clock
         self.problem = ""  # why nobody watches any more; what moves has to end then
 
-    def begin(self) -> None:
-        """Signal from now on that this process lives."""
-        self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
-        self._heart.start()
+    def promise(self, within: float = _LONGEST) -> None:
+        """From now on, the process promises anew within this time [s]; else it is frozen, whatever it still does."""
+        self._until = time.monotonic() + within
+        if self._heart is None:  # other threads live on where a call of a driver never returns
+            self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
+            self._heart.start()
 
     def end(self) -> None:
         """End the watch: the drives are off, or it was said that they are not."""
@@ -153,6 +158,9 @@ class Guardian:
         self._end.setblocking(False)
         silent = 0.0
         while not self._over.wait(_BEAT_EVERY):
+            if time.monotonic() > self._until:  # it is for the other process to end this one
+                silent = 0.0
+                continue
             silent += _BEAT_EVERY
             with contextlib.suppress(OSError):
                 self._end.send(_BEAT)

@@ -113,32 +113,38 @@ def play(
     rest_of_it = f"would go {going}; this is tried without a device" if dry else f"go {going}; Ctrl-C turns them off"
     print(f"{mechanism.name}: the drives {rest_of_it}", flush=True)
     interruption.motion_begins()
-    stopped: Callable[[], bool] = interruption.is_set
     if guardian is not None:
-        guardian.begin()
-        stopped = partial(_is_over, interruption, guardian)
+        guardian.promise()
     scheduling = LoopScheduling(priority or 0, lambda text: print(f"pkm play: {text}", file=sys.stderr, flush=True))
-    recording = _driven(loop, (resting, approach, cycle), interruption, stopped, priority is not None, scheduling)
+    motions = resting, approach, cycle
+    recording = _driven(loop, motions, interruption, guardian, priority is not None, scheduling)
     device = f"{kind}, simulated" if simulate and not dry else kind
     notes = (f"commanded by position at {file.rate:g} Hz; {device}", *_sent(drives, recording))
     return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
 
 
-def _is_over(interruption: Interruption, guardian: Guardian) -> bool:
-    return interruption.is_set() or bool(guardian.problem)
+def _nobody_watches(within: float = 0.0) -> None:
+    return
+
+
+def _is_over(interruption: Interruption, guardian: Guardian | None, promise: Callable[[], None]) -> bool:
+    promise()
+    return interruption.is_set() or (guardian is not None and bool(guardian.problem))
 
 
 def _driven(
     loop: ControlLoop,
     motions: tuple[Ready, Ready, Ready],
     interruption: Interruption,
-    stopped: Callable[[], bool],
+    guardian: Guardian | None,
     realtime: bool,
     scheduling: LoopScheduling,
 ) -> Recording:
     resting, approach, cycle = motions
     pace = FixedRateLoop(loop.rate)
-    loop.machine.unwanted = stopped
+    promise: Callable[..., None] = guardian.promise if guardian is not None else _nobody_watches
+    stopped = partial(_is_over, interruption, guardian, partial(promise, 2.0 / loop.rate))
+    loop.machine.unwanted = partial(_is_over, interruption, guardian, promise)
     gc.collect()
     with uncollected():  # from here to the end nothing takes longer than a period: drives take silence for a fault
         try:
@@ -158,6 +164,7 @@ def _driven(
                 raise PkmError(recording.faults[0])
             return run(cycle)
         finally:
+            promise()
             scheduling.release()
             interruption.motion_ended()
             interruption.warning = loop.shut_down()

@@ -286,12 +286,7 @@ PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_he
 def test_pkm_play_ends_with_drives_off(
     kind: str, number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
-    motion = tmp_path / "motion.csv"
-    motion.write_text(MOTION)
     with BENCHES[kind](tmp_path, silence="2.0", watchdog="2.0") as bench:  # others use this computer, too
-        robot = str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro")
-        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
-        words += ["--realtime-priority", "0"]
         seen: list[int] = []
 
         def interrupt() -> None:
@@ -304,7 +299,7 @@ def test_pkm_play_ends_with_drives_off(
         thread = threading.Thread(target=interrupt)
         thread.start()
         try:
-            status = main([*words, "--report", str(tmp_path / "report")])
+            status = main(_played(kind, tmp_path))
         finally:
             thread.join()
             signal.signal(number, before)
@@ -314,22 +309,19 @@ def test_pkm_play_ends_with_drives_off(
     assert UNTOLD not in capsys.readouterr().err
 
 
-def _begin_play(kind: str, bench: Bench, folder: Path) -> tuple[ForkServerProcess, Path]:
-    """`pkm play` with its drives on, and the file of what it says."""
-    motion, output = folder / "motion.csv", folder / "output.txt"
+def _played(kind: str, folder: Path) -> list[str]:
+    """The words of `pkm play` for a thousand cycles."""
+    motion = folder / "motion.csv"
     motion.write_text(MOTION)
     words = [str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro"), "--hardware-file", str(folder / "machine.yaml")]
-    words += [
-        "--motion",
-        str(motion),
-        "--cycles",
-        "1000",
-        "--realtime-priority",
-        "0",
-        "--report",
-        str(folder / "report"),
-    ]
-    play = begin("pkm_bringup.command_line.play", words, output)
+    words += ["--motion", str(motion), "--cycles", "1000", "--realtime-priority", "0"]
+    return [*words, "--report", str(folder / "report")]
+
+
+def _begin_play(kind: str, bench: Bench, folder: Path) -> tuple[ForkServerProcess, Path]:
+    """`pkm play` with its drives on, and the file of what it says."""
+    output = folder / "output.txt"
+    play = begin("pkm_bringup.command_line.play", _played(kind, folder), output)
     assert wait_until(lambda: len(bench.on()) == bench.drives, 60.0), output.read_text()
     return play, output
 
@@ -352,6 +344,43 @@ def test_pkm_play_that_cannot_end_itself(kind: str, number: signal.Signals, tmp_
             assert wait_until(lambda: "the drives were turned off" in output.read_text(), 10.0), output.read_text()
             play.join(5.0)
             assert play.exitcode == -signal.SIGKILL
+
+
+STUCK = """
+import sys, time
+from pkm_bringup.command_line.play import main
+from pkm_control.loop.control_loop import ControlLoop
+
+period, number = ControlLoop.period, [0]
+
+def stuck(loop, periods=1):
+    number[0] += loop.machine.real and loop.machine.lifecycle.value == "active"
+    if number[0] > 100:
+        print("stuck", flush=True)
+        while True:
+            time.sleep(0.1)
+    return period(loop, periods)
+
+ControlLoop.period = stuck
+raise SystemExit(main())
+"""
+
+
+@pytest.mark.by_day("dynamixel")
+@pytest.mark.parametrize("kind", BENCHES)
+def test_pkm_play_is_ended_where_a_call_does_not_return(kind: str, tmp_path: Path) -> None:
+    """As one of a driver of one's own may do: other threads live, and Ctrl-C is noted, but no period follows."""
+    with BENCHES[kind](tmp_path, silence="2.0", watchdog="2.5" if kind == "dynamixel" else "30.0") as bench:
+        words = [sys.executable, "-c", STUCK, *_played(kind, tmp_path)]
+        command = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert command.stdout is not None
+        assert "stuck\n" in iter(command.stdout.readline, "")
+        assert len(bench.on()) == bench.drives
+        command.send_signal(signal.SIGINT)
+        text, _ = command.communicate(timeout=60.0)
+        assert not bench.on()
+    assert command.returncode == -signal.SIGKILL, text
+    assert text.rstrip().endswith("has stood still for 3 s and was ended: the drives were turned off"), text
 
 
 @pytest.mark.by_day(signal.SIGKILL)
