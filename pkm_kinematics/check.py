@@ -210,7 +210,8 @@ def _remarks(mechanism: Mechanism) -> list[str]:
             f"the actuators do not control {m.uncontrolled} degree(s) of freedom of the platform; the file accepts this"
         )
     if m.redundant_actuators:
-        notes.append(f"{m.redundant_actuators} redundant actuator(s): efforts have minimum norm")
+        within = " within their ranges" * bool(mechanism.one_way_actuators.any())
+        notes.append(f"{m.redundant_actuators} redundant actuator(s): efforts have minimum norm{within}")
     if m.redundant_constraints:
         notes.append(
             f"overconstrained: {m.redundant_constraints} redundant equation(s) of the loops; "

@@ -112,6 +112,11 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
     if efforts is None or not np.abs(efforts).max() > 1e-9:
         return
     efforts[np.abs(efforts) < 1e-6 * np.abs(efforts).max()] = 0.0  # rounding
+    least, most = _one_way_bounds(mechanism)
+    slack = 1e-6 * float(np.abs(efforts).max())
+    if np.any((efforts < least - slack) | (efforts > most + slack)):
+        yield _not_held_one_way(kinematics)
+        return
     own = np.where(efforts < 0.0, -mechanism.effort_range[0], mechanism.effort_range[1])  # of the side that is asked
     limits = np.where(own > 0.0, own, limits)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -141,10 +146,36 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
     )
 
 
+# of drives that only pull or only push, the side of least effort
+def _one_way_bounds(mechanism: Mechanism) -> tuple[Array, Array]:
+    least, most = mechanism.effort_range
+    one_way = mechanism.one_way_actuators
+    return np.where(one_way & (least >= 0.0), least, -np.inf), np.where(one_way & (most <= 0.0), most, np.inf)
+
+
+def _not_held_one_way(kinematics: Kinematics) -> Verdict:
+    mechanism = kinematics.mechanism
+    rows = {
+        name: f"{least:.4g} to {most:.4g} {mechanism.joint_named[name].effort_unit}"
+        for name, least, most, one_way in zip(
+            kinematics.actuated_names, *mechanism.effort_range, mechanism.one_way_actuators, strict=True
+        )
+        if one_way
+    }
+    return Verdict(
+        "warning",
+        "weight at home",
+        None,
+        f"no efforts within the ranges of the drives hold the robot at home, where some only pull or only push: "
+        f"{'; '.join(alike(rows))}",
+        "place cables on the side that the weight pulls away from, so that all can be taut together, or move <home>",
+    )
+
+
 def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
     """Efforts (n_actuated,) [N m or N] that hold the robot still at home, by virtual work; None if home is singular.
 
-    Redundant drives share it so that the largest share of `limits` is least; if one is infinite, by least squares.
+    Redundant drives, cables pulling, keep the largest share of `limits` least; if one is infinite, by least squares.
     """
     K = kinematics.at(kinematics.home).motion_jacobian
     lift = _lift(kinematics)
@@ -152,7 +183,10 @@ def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
         return None
     efforts = np.asarray(np.linalg.lstsq(K.T, lift, rcond=None)[0], dtype=np.float64)
     n = len(efforts)
-    if n > K.shape[1] and np.isfinite(limits).all() and (limits > 0.0).all():
+    one_way = bool(kinematics.mechanism.one_way_actuators.any())
+    if not (np.isfinite(limits).all() and (limits > 0.0).all()):
+        limits = np.ones(n) if one_way else limits[:0]
+    if n > K.shape[1] and len(limits):
         # minimise s with K^T tau = lift and |tau_i| <= s limit_i
         bounds = np.block([[np.eye(n), -limits[:, None]], [-np.eye(n), -limits[:, None]]])
         found = linprog(
@@ -161,7 +195,7 @@ def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
             b_ub=np.zeros(2 * n),
             A_eq=np.column_stack([K.T, np.zeros(K.shape[1])]),
             b_eq=lift,
-            bounds=(None, None),
+            bounds=[*zip(*_one_way_bounds(kinematics.mechanism), strict=True), (None, None)],
         )
         if found.success:
             efforts = np.asarray(found.x[:n], dtype=np.float64)

@@ -137,7 +137,7 @@ class Hold:
             )
         limit = float(kinematics.mechanism.largest_effort[which])
         most = ""
-        if np.isfinite(limit) and largest > 0.0:
+        if np.isfinite(limit) and largest > 0.0 and not kinematics.mechanism.one_way_actuators.any():
             most = f"; its limit holds {limit / largest:.3g} {'N m' if turns else 'times this load'}"
         load = "1 N m on the platform" if turns else "1 N on the platform"
         if "R" in motion and not turns:

@@ -586,6 +586,24 @@ def test_the_weight_is_measured_at_the_side_that_carries_it() -> None:
     assert "of 4.5 N (90%)" in found["warning"]
 
 
+def test_cables_carry_the_weight_by_pulling_or_not_at_all() -> None:
+    """Between the tensions that keep cables taut, as the dynamics shares; cables to the floor alone hold nothing up."""
+    text, _ = expand("cable_8")
+    (pulling,) = verdicts(text, "weight at home")
+    found = [float(value) for value in re.findall(r": (-?[\d.]+) of 600 N", pulling.meaning)]
+    assert pulling.level == "ok"
+    assert max(found) == -20.0  # the least tension
+    assert min(found) == pytest.approx(-54.29, abs=0.05)  # as `Dynamics.gravity` says
+    (worst,) = verdicts(text, "force amplification at home")
+    assert "its limit holds" not in worst.meaning  # a cable holds nothing that pushes
+    low, count = re.subn(r'xyz="(-?1\.5 -?1\.5) 1\.2"', r'xyz="\1 -1.3"', text)
+    assert count == 4
+    (loose,) = verdicts(low, "weight at home")
+    assert loose.level == "warning"
+    assert "no efforts within the ranges of the drives hold the robot" in loose.meaning
+    assert "-600 to -20 N" in loose.meaning
+
+
 def test_drives_that_cannot_carry_the_robot() -> None:
     """Ten times the weight of `linear_delta`, 4.05 N on each slider, is half of what they hold; thirty times is not."""
     text, _ = expand("linear_delta")
