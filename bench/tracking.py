@@ -43,7 +43,8 @@ from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.machine import CommandMode
 from pkm_hardware.machine_kinds import HEAVIER, RESERVE
-from pkm_hardware.simulated.simulated_machine import SimulatedMachine, heavier, realistic_encoder
+from pkm_hardware.simulated.drive_parts import realistic_encoder
+from pkm_hardware.simulated.simulated_machine import SimulatedMachine, heavier
 from pkm_hardware.simulated.surroundings import Surroundings
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 from pkm_runtime.errors import PkmError

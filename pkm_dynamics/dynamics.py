@@ -192,11 +192,11 @@ class Dynamics(Describable):
         return reactions(problem, distribution)
 
     def mass_matrix(self, pose: Pose) -> Array:
-        """Mass matrix (mobility, mobility) [kg, kg m, kg m^2] of the whole robot at one pose, `K^T M K`, with rotors.
+        """Mass matrices (..., mobility, mobility) [kg, kg m, kg m^2] of the whole robot, `K^T M K`, with rotors.
 
         In the basis of `Kinematics.subspace`; NaN where the pose has no regular configuration.
         """
-        at = self.kinematics.at_one(pose)
+        at = self.kinematics.at(pose)
         return mass_matrix(self.robot, at) if self._redundant is None else self._redundant.mass_matrix(at)
 
     def coriolis(self, pose: Pose, twist: ArrayLike) -> Array:

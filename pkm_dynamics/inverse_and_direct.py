@@ -23,7 +23,7 @@ from pkm_dynamics.lean_calls import record_direct, record_inverse
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics import Configuration, Status
-from pkm_kinematics.batch import as_rows, nans
+from pkm_kinematics.batch import as_rows, nans, shaped
 from pkm_kinematics.kernels.model_and_data import writeable
 from pkm_kinematics.status import JointNames, NamedSolution, Solution, fast_init
 from pkm_runtime.describable import vector
@@ -86,11 +86,12 @@ def spring_efforts(problem: Problem) -> Array:
 
 def mass_matrix(robot: RobotModel, at: Configuration) -> Array:
     """See `Dynamics.mass_matrix`."""
-    S = at.subspace
-    accelerations = np.vstack([np.zeros(6), S.T])
-    every = at.rows(np.zeros(len(accelerations), dtype=np.int64))
-    forces = _forces_of(Problem.of(robot.frictionless, every, None, accelerations))
-    return np.asarray((forces[1:] - forces[0]).T)
+    n, S = len(at.poses), at.subspace
+    units = np.zeros((n, 1 + S.shape[-1], 6))
+    units[:, 1:] = np.swapaxes(S.reshape(n, 6, -1), 1, 2)
+    every = at.rows(np.repeat(np.arange(n), units.shape[1]))
+    forces = _forces_of(Problem.of(robot.frictionless, every, None, units.reshape(-1, 6))).reshape(*units.shape[:2], -1)
+    return shaped(np.swapaxes(forces[:, 1:] - forces[:, :1], 1, 2), at.shape)
 
 
 def coriolis(robot: RobotModel, at: Configuration, twist: ArrayLike) -> Array:

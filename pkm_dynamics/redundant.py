@@ -68,12 +68,14 @@ class RedundantDynamics:
 
     def mass_matrix(self, at: Configuration) -> Array:
         """See `Dynamics.mass_matrix`: (mobility + r, mobility + r), redundant joints behind."""
-        S, r = at.subspace, self.coordinates.width - 6
-        units = np.zeros((1 + S.shape[1] + r, 6 + r))
-        units[1 : 1 + S.shape[1], :6] = S.T
-        units[1 + S.shape[1] :, 6:] = np.eye(r)
-        forces = self._forces(at.rows(np.zeros(len(units), dtype=np.int64)), None, units)
-        return np.asarray((forces[1:] - forces[0]).T)
+        n, S, r = len(at.poses), at.subspace, self.coordinates.width - 6
+        m = S.shape[-1]
+        units = np.zeros((n, 1 + m + r, 6 + r))
+        units[:, 1 : 1 + m, :6] = np.swapaxes(S.reshape(n, 6, m), 1, 2)
+        units[:, 1 + m :, 6:] = np.eye(r)
+        every = at.rows(np.repeat(np.arange(n), 1 + m + r))
+        forces = self._forces(every, None, units.reshape(-1, 6 + r)).reshape(n, 1 + m + r, -1)
+        return shaped(np.swapaxes(forces[:, 1:] - forces[:, :1], 1, 2), at.shape)
 
     def coriolis(self, at: Configuration, twist: ArrayLike) -> Array:
         """See `Dynamics.coriolis`: (mobility + r,)."""

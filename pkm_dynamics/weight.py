@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Distribution, Dynamics
+from pkm_dynamics.dynamics import Pose
 from pkm_dynamics.kernels.wrenches import carried_wrenches
 from pkm_dynamics.motion_limits import ActuatorLimits
 
@@ -81,15 +82,16 @@ def together(one: Inertial | None, other: Inertial | None) -> Inertial | None:
     return Inertial.of_ten(one.ten + other.ten)
 
 
-def actuator_mass_matrix(dynamics: Dynamics, pose: Array, mode: int | None = None) -> Array:
-    """Mass matrix (n_actuated, n_actuated) in the actuators [kg m^2, kg m, kg]; NaN at a singular pose (7,).
+def actuator_mass_matrix(dynamics: Dynamics, pose: Pose, mode: int | None = None) -> Array:
+    """Mass matrices (..., n_actuated, n_actuated) in the actuators [kg m^2, kg m, kg]; NaN where not regular.
 
-    Gains that are multiples of it give every direction of the motion the same poles. Those from its diagonal do not: on
-    a Gough-Stewart platform the lightest direction answers a hundred times as fast as the actuators' own inertias say.
+    Gains that are multiples of it give every direction of the motion the same poles; those from its diagonal do not.
     """
     at = dynamics.kinematics.at(pose, mode=mode)
-    spread = _pseudo_inverse(at.motion_jacobian)
-    return np.asarray(spread.T @ dynamics.mass_matrix(at) @ spread)
+    jacobian = at.motion_jacobian
+    regular = np.asarray(np.isfinite(jacobian).all(axis=(-2, -1)))[..., None, None]
+    spread = np.linalg.pinv(np.where(regular, jacobian, 0.0))
+    return np.where(regular, np.swapaxes(spread, -2, -1) @ dynamics.mass_matrix(at) @ spread, np.nan)
 
 
 def free_inertia(dynamics: Dynamics, pose: Array) -> Array:
@@ -103,7 +105,3 @@ def free_inertia(dynamics: Dynamics, pose: Array) -> Array:
     if not (np.isfinite(jacobian).all() and np.isfinite(mass).all()):
         return np.full(len(dynamics.kinematics.actuated_names), np.nan)
     return np.asarray(1.0 / np.sum(jacobian * np.linalg.solve(mass, jacobian.T).T, axis=1))
-
-
-def _pseudo_inverse(matrix: Array) -> Array:
-    return np.asarray(np.linalg.pinv(matrix)) if np.isfinite(matrix).all() else np.full(matrix.shape[::-1], np.nan)

@@ -30,6 +30,7 @@ from pkm_bringup.nodes.controller_services import ConveyorTopics, MeasurementSer
 from pkm_bringup.nodes.controller_thread import ControllerThread
 from pkm_bringup.nodes.node_parts import declare_settings
 from pkm_bringup.nodes.shared_loop import SharedLoop
+from pkm_control.controllers.controller import encoder_noise
 from pkm_control.controllers.force_task import read_force_file
 from pkm_control.keep_out import KeepOuts, read_keep_outs
 from pkm_control.loop import requests
@@ -42,7 +43,7 @@ from pkm_control.loop_settings import ControllerSettings
 from pkm_control.motion.compensation import read_compliance
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import MotionPoints
-from pkm_control.operator_interface import POSITION, Mode, Outcome
+from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY, POSITION, Mode, Outcome
 from pkm_control.ros import motion_messages
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import diagnostics, topics
@@ -74,7 +75,7 @@ class ControllerNode(Node):
         self._goals: list[tuple[Any, GoalRequest, Future]] = []
         self._stopped = False  # when that was last logged
         self._logged_frequency = 0.0  # rad/s: the lowered natural frequency that was logged last
-        self._gains: tuple[float, float] | None = None  # that the loop has
+        self._gains = NATURAL_FREQUENCY, DAMPING  # that the loop has
         self._next_state = self._next_feedback = 0.0
         self._set: dict[str, float] = {}  # outputs
         self._outputs_set = 0
@@ -176,7 +177,9 @@ class ControllerNode(Node):
         compliance = read_compliance(self._value("compliance_file"), dynamics.kinematics)
 
         def planning(mode: int) -> tuple[CurveCheck, Jog]:
-            check = CurveCheck(dynamics, limits, mode, space, compliance)
+            check = CurveCheck(
+                dynamics, limits, mode, space, compliance, noise=lambda: encoder_noise(limits, *self._gains)
+            )
             return check, Jog(check)
 
         def reference(stamp: Any, numbers: Any) -> PlatformReference:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.distribution import Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import actuator_mass_matrix, holding_efforts, payload_wrench
+from pkm_hardware.simulated.drive_parts import realistic_encoder
 from pkm_kinematics import Configuration, Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.dense import all_finite
@@ -38,6 +40,18 @@ def projection(basis: Array, length: float, independent: bool) -> Array:
     scaled = basis * weights[:, None]
     onto = scaled @ left_inverse(scaled, independent)
     return np.asarray(onto * weights / weights[:, None])
+
+
+def tracking_gains(natural_frequency: float, damping: float) -> tuple[float, float]:
+    """Stiffness [1/s^2] and viscosity [1/s], per unit of inertia, of an error that dies out as asked."""
+    return natural_frequency**2, 2.0 * damping * natural_frequency
+
+
+def encoder_noise(limits: ActuatorLimits, natural_frequency: float, damping: float) -> Array:
+    """Accelerations (n_actuated,) [rad/s^2, m/s^2] that a law makes of usual encoders' noise: standard deviations."""
+    encoder, gains = realistic_encoder(limits), tracking_gains(natural_frequency, damping)
+    positions = np.hypot(encoder.position_noise, np.asarray(encoder.resolution) / math.sqrt(12.0))
+    return np.asarray(np.hypot(gains[0] * positions, gains[1] * np.asarray(encoder.velocity_noise)))
 
 
 class ControlModel:
@@ -253,8 +267,12 @@ class Controller(ABC):
 
     def set_gains(self, natural_frequency: float, damping: float) -> None:
         """Set natural frequency [rad/s] and damping (1 is critical) of the closed loop's error."""
-        self.stiffness = natural_frequency**2  # 1/s^2: per unit of inertia
-        self.viscosity = 2.0 * damping * natural_frequency  # 1/s
+        self.natural_frequency, self.damping = natural_frequency, damping
+        self.stiffness, self.viscosity = tracking_gains(natural_frequency, damping)
+
+    def noise(self) -> Array:
+        """See `encoder_noise`, with the present gains."""
+        return encoder_noise(self.limits, self.natural_frequency, self.damping)
 
     def in_mode(self, mode: int, pose: Array, joints: Array) -> ModeModel:
         """Model and mass matrix of another working mode, for `change_mode`; takes time. `pose` (7,) in base frame is

@@ -88,7 +88,6 @@ class ForceLaw(Controller):
     def set_gains(self, natural_frequency: float, damping: float) -> None:
         """Set natural frequency [rad/s] and damping of the error without contact; the contact's follow."""
         super().set_gains(natural_frequency, damping)
-        self.natural_frequency, self.damping = natural_frequency, damping
         self.tune()
 
     def tune(self) -> None:

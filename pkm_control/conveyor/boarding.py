@@ -62,7 +62,7 @@ class Boarding:
             effort_range=None if limits.effort_range is None else limits.bounds(_RESERVE),
         )
         self._planner = planner
-        self._check = CurveCheck(check.dynamics, lowered, check.mode, check.space, check.compliance)
+        self._check = replace(check, limits=lowered)
         self._legs: dict[bytes, Trajectory] = {}
 
     def plan(

@@ -90,7 +90,7 @@ class TrajectoryFollower:
         self.override = 1.0
         self.time = 0.0
         self.compensation = None if compliance is None else Compensation(compliance, controller)
-        self.check = CurveCheck(controller.dynamics, controller.limits, 0, space, compliance)
+        self.check = CurveCheck(controller.dynamics, controller.limits, 0, space, compliance, noise=controller.noise)
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
         self.belts = dict(belts or {})

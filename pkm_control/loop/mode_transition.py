@@ -135,7 +135,7 @@ class ModeTransitions:
                 f"in working mode {k.mode_label(mode)} this pose is on the other side of the type 2 singularities: "
                 "every path there crosses one. Another pose may be on this side"
             )
-        why = CurveCheck(self._check.dynamics, self._check.limits, mode, self._check.space).standing(pose)
+        why = replace(self._check, mode=mode, compliance=None).standing(pose)
         if why:
             raise ModeTransitionError(f"in working mode {k.mode_label(mode)} the platform cannot be held here: {why}")
         poses = [np.array(pose), *self._other_poses(pose)]

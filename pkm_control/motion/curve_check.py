@@ -28,13 +28,14 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.motion_limits import ActuatorLimits
-from pkm_dynamics.weight import Carried, pulling
+from pkm_dynamics.weight import Carried, actuator_mass_matrix, pulling
 from pkm_kinematics import Configuration, Kinematics, Status
 from pkm_kinematics.solve.singularity import margins, per_unit_speed, scaling
 from pkm_kinematics.status import closes
 
 SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come
-STEERED = 0.2  # the same for type 2 and steered motions: nearer, drives feel 25 times the mass, and noise of encoders
+NOISE = 1.0 / 3.0  # of an effort limit: what a law may answer to the noise of encoders, as a standard deviation
+_FELT = 0.5  # of home's margin from type 2: nearer, drives feel four times the mass or more, and noise is looked at
 STRETCHED = 0.05  # the same for type 1, whose margin is as the root of the distance: 0.02 were within tracking errors
 SAMPLING = 5e-3  # s, between two samples
 FINENESS = 0.02  # of the characteristic length: the longest way of the platform between two samples
@@ -70,6 +71,7 @@ MARGINS = (
     "it comes too near a type 1 singularity (a limb stretched or folded)",
     "it comes too near a type 2 singularity (the actuators no longer control the platform)",
     "the passive joints of a limb come too near a singularity",
+    "it comes so near a type 2 singularity that the noise of encoders takes more than the drives can give",
 )
 
 
@@ -105,6 +107,7 @@ class CurveCheck:
     space: KeepOuts | None = None
     compliance: ComplianceTable | None = None
     payload: Inertial | None = None  # what the platform carries, in its frame
+    noise: Callable[[], Array] | None = None  # see `Controller.noise`
     kinematics: Kinematics = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,7 +131,7 @@ class CurveCheck:
             at_home = kinematics.singularity(kinematics.home, mode=0)
         of_home = np.array([at_home.type1, at_home.type2, at_home.limb_regularity], dtype=np.float64)
         self._floors = np.array([STRETCHED, SHARE, SHARE]) * np.nan_to_num(of_home)
-        self._steered_floors = np.array([STRETCHED, STEERED, SHARE]) * (1.0 + INSET) * np.nan_to_num(of_home)
+        self._felt = _FELT * self._floors[1] / SHARE
         self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
 
     # -- trajectories -----------------------------------------------------------------------------------------------
@@ -227,18 +230,16 @@ class CurveCheck:
         pose: Array,
         twist: Array | None = None,
         acceleration: Array | None = None,
-        inset: bool = False,
         carried: Carried | None = None,
     ) -> Fault | None:
         """The first sample of a curve that breaks a condition, or None; poses that follow closely are one curve.
 
         Poses (n, 7), twists (n, 6) [m/s, rad/s] (None: at rest) and accelerations are in the base frame, commanded
-        redundant joints behind them. `inset` keeps a little more than the required distance; `carried` is the payload
-        of each sample, None: the present one.
+        redundant joints behind them. `carried` is the payload of each sample, None: the present one.
         """
         still = np.zeros((len(pose), 6))
         twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration
-        return self._faults(pose, twist, acceleration, None, inset, carried)[0]
+        return self._faults(pose, twist, acceleration, None, carried)[0]
 
     def room_at(self, pose: Array) -> Room:
         """What a steered motion from a pose (7,), base frame, may ask of the drives: less than their limits.
@@ -293,14 +294,14 @@ class CurveCheck:
         return self.dynamics.inverse(at, twist, acceleration, wrench, distribution=shared)
 
     def step_by_step(self, pose: Array, twist: Array, acceleration: Array, room: Room) -> Sliced[Fault | None]:
-        """As `first_fault` with `inset`, in steps of some tenths of a millisecond, for loops that cannot wait for all.
-        Yields after each step but the last. The room's `standing` holds for the last sample.
+        """As `first_fault` with a little more of each distance, in steps of tenths of a millisecond, for loops that
+        cannot wait for all. Yields after each step but the last. The room's `standing` holds for the last sample.
         """
         return (yield from self._examined(pose, twist, acceleration, None, True, None, room))[0]
 
     def deficits(self, pose: Array) -> Array:
-        """How far poses (n, 7) violate conditions (n, 5): rad and m beyond the joints' ranges, what is missing of three
-        margins of singularity, and of the distance from keep-outs [m]; NaN out of reach.
+        """How far poses (n, 7) violate conditions (n, 6): rad and m beyond the joints' ranges, what is missing of three
+        margins of singularity, efforts by noise, and the distance from keep-outs [m]; NaN out of reach.
         """
         return self._margins(self._at(pose), False)[0]
 
@@ -312,8 +313,8 @@ class CurveCheck:
         lacks = np.flatnonzero(self.deficits(pose[None])[0] > 0.0)
         return self._lack(int(lacks[0]), None, pose) if lacks.size else ""
 
-    def _margins(self, at: Configuration, inset: bool) -> tuple[Array, Array]:
-        """Deficits (n, 5), and the side (n,) of the singularities of type 2 on which each pose is."""
+    def _margins(self, at: Configuration, inset: bool, worst: bool = False) -> tuple[Array, Array]:
+        """Deficits (n, 6), of noise for the `worst` pose alone if asked, and the side (n,) of type 2 singularities."""
         k, pose = self.kinematics, at.pose
         joints = np.where(closes(at.status)[:, None], at.joints, np.nan)
         space = np.nan_to_num(at.subspace)
@@ -327,12 +328,23 @@ class CurveCheck:
             side = side * np.cumprod(np.concatenate([[1.0], np.sign(turned)]))
         room = self._inset if inset else 0.0
         beyond = np.maximum(np.maximum(joints - self._upper, self._lower - joints) + room, 0.0).sum(axis=1)
-        floors = self._steered_floors if inset else self._floors
+        more = 1.0 + (INSET if inset else 0.0)
         found = np.stack([np.asarray(known.type1), np.asarray(known.type2), at.condition], axis=1)
-        near = np.zeros(len(pose))
+        noisy, near = np.zeros(len(pose)), np.zeros(len(pose))
+        felt = np.flatnonzero(found[:, 1] < self._felt)
+        if felt.size and self.noise is not None:
+            felt = felt[[np.argmin(found[felt, 1])]] if worst else felt
+            noisy[felt] = np.maximum(self._shaken(at if len(felt) == len(pose) else at.rows(felt)) * more - NOISE, 0.0)
         if self.space is not None:
-            near = self.space.lacks(pose, self.space.margin * (1.0 + (INSET if inset else 0.0)))
-        return np.concatenate([beyond[:, None], np.maximum(floors - found, 0.0), near[:, None]], axis=1), side
+            near = self.space.lacks(pose, self.space.margin * more)
+        lacks = np.maximum(more * self._floors - found, 0.0)
+        return np.concatenate([beyond[:, None], lacks, noisy[:, None], near[:, None]], axis=1), side
+
+    def _shaken(self, at: Configuration) -> Array:
+        """The largest share (n,) of an effort limit with which the law answers noise: standard deviation."""
+        assert self.noise is not None
+        masses = actuator_mass_matrix(self.dynamics, at)
+        return np.asarray((np.sqrt(masses**2 @ self.noise() ** 2) / self.limits.effort).max(axis=1))
 
     def _faults(
         self,
@@ -340,24 +352,21 @@ class CurveCheck:
         twist: Array,
         acceleration: Array,
         steps: Array | None,
-        inset: bool = False,
         carried: Carried | None = None,
     ) -> tuple[Fault | None, Array]:
-        return whole(self._examined(pose, twist, acceleration, steps, inset, carried))
+        return whole(self._examined(pose, twist, acceleration, steps, False, carried))
 
     def _examined(
         self,
         pose: Array,
         twist: Array,
         acceleration: Array,
-        steps: Array | None,
+        steps: Array | None,  # (n - 1,) from sample to sample [s]; None where these are no motion in time
         inset: bool,
         carried: Carried | None = None,
         room: Room | None = None,
     ) -> Sliced[tuple[Fault | None, Array]]:
-        """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5), in
-        several steps. `steps` (n - 1,) are times from sample to sample [s], None where these are no motion in time.
-        """
+        """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 6)."""
         n = len(pose)
         configurations = self._at(pose)
         pose = configurations.pose
@@ -376,11 +385,11 @@ class CurveCheck:
         note(~usable, lambda i: undetermined if closes(motion.status[i]) else motion.reason(i))
         end = faults[0].sample if faults else n  # of what comes later, nothing is known
         if end == 0:
-            return faults[0], np.full((n, 5), np.nan)
+            return faults[0], np.full((n, 6), np.nan)
         part = slice(0, end)
         at = configurations if end == n else configurations.rows(part)
         joints, rates = at.joints, motion.velocities[part]
-        deficits, side = self._margins(at, inset)
+        deficits, side = self._margins(at, inset, room is not None)
         note(~np.isfinite(deficits).all(axis=1), lambda i: "the configuration is singular")
         note(np.diff(side, prepend=side[0]) != 0.0, lambda i: "it crosses a type 2 singularity")
         deeper = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pkm_description.mechanism import Array
+from pkm_dynamics.motion_limits import ActuatorLimits
+from pkm_hardware.machine_kinds import LINEAR_STEP, NOISE_STEPS, SEED, STEPS_PER_TURN, VELOCITY_NOISE
 from pkm_hardware.platform_kernels import stop_efforts
 
 _LONGEST = 0.05  # s, between two commands: slower commands are no path
@@ -241,3 +244,11 @@ class Encoder:
             step = np.where(stepped, self.resolution, 1.0)
             measured = np.where(stepped, np.round(measured / step) * step, measured)
         return measured, velocities + self.velocity_noise * self._random.standard_normal(velocities.shape)
+
+
+def realistic_encoder(limits: ActuatorLimits) -> Encoder:
+    """Encoders with the steps and the noise of `pkm_hardware.machine_kinds`, for rotary or linear drives."""
+    slides = np.array([unit == "m" for unit in limits.length_units])
+    resolution = np.where(slides, LINEAR_STEP, 2.0 * math.pi / STEPS_PER_TURN)
+    turning, sliding = VELOCITY_NOISE
+    return Encoder(resolution, NOISE_STEPS * resolution, np.where(slides, sliding, turning), SEED)

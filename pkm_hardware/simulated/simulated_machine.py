@@ -16,8 +16,8 @@ from pkm_dynamics.distribution import Distribution, Sharing
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_dynamics.weight import actuator_mass_matrix, free_inertia, together
 from pkm_hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, LifecycleError, Machine, MachineState
-from pkm_hardware.machine_kinds import DELAY, HEAVIER, LINEAR_STEP, NOISE_STEPS, SEED, STEPS_PER_TURN, VELOCITY_NOISE
-from pkm_hardware.simulated.drive_parts import Brakes, DriveLoop, Encoder, EndStops
+from pkm_hardware.machine_kinds import DELAY, HEAVIER
+from pkm_hardware.simulated.drive_parts import Brakes, DriveLoop, Encoder, EndStops, realistic_encoder
 from pkm_hardware.simulated.integrator import make_integrator
 from pkm_hardware.simulated.surroundings import STEP, Surroundings
 from pkm_kinematics.kernels.dense import first_beyond, limit
@@ -448,14 +448,6 @@ def realistic_machine(
         delay=DELAY,
         flexible=True,
     )
-
-
-def realistic_encoder(limits: ActuatorLimits) -> Encoder:
-    """Encoders with the steps and the noise of `pkm_hardware.machine_kinds`, for rotary or linear drives."""
-    slides = np.array([unit == "m" for unit in limits.length_units])
-    resolution = np.where(slides, LINEAR_STEP, 2.0 * math.pi / STEPS_PER_TURN)
-    turning, sliding = VELOCITY_NOISE
-    return Encoder(resolution, NOISE_STEPS * resolution, np.where(slides, sliding, turning), SEED)
 
 
 def heavier(mechanism: Mechanism, factor: float) -> Mechanism:

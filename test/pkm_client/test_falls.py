@@ -182,6 +182,7 @@ def test_a_hexapod_near_a_type_2_singularity_is_held_by_laws_in_the_actuators(la
     near[3:] /= np.linalg.norm(near[3:])
     with Robot.simulated("gough_stewart", realtime=False, setup=Setup(controller=law, rate=500.0)) as robot:
         home = robot.kinematics.home
+        robot._backend.loop.follower.check.noise = None  # of encoders that have none
         assert robot.kinematics.singularity(near).type2 < 0.05 * robot.kinematics.singularity(home).type2
         assert robot.move_to(near, 0.2).result().max_position_error < 1e-3
         robot.jog([0.021, -0.014, 0.002], [-0.042, 0.056, 0.074], 1.0)

@@ -163,6 +163,8 @@ def test_inertia_in_the_actuators_is_what_direct_dynamics_shows(kinematics, smoo
     mass = actuator_mass_matrix(smooth, pose)
     np.testing.assert_allclose(mass, np.linalg.inv(per_effort), rtol=1e-8, atol=1e-8 * mass.max())
     np.testing.assert_allclose(free_inertia(smooth, pose), 1.0 / np.diag(per_effort), rtol=1e-8)
+    several = actuator_mass_matrix(smooth, [kinematics.home, pose])
+    np.testing.assert_allclose(several[1], mass, rtol=1e-12)
 
 
 def test_an_observer_that_gets_nonsense_says_so_and_keeps_its_place(kinematics) -> None:

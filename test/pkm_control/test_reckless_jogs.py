@@ -28,16 +28,18 @@ def test_no_jog_and_no_stop_throws_a_robot(name: str) -> None:
     require_well(JoggedRobot(name).trials(JOGS, STOPS))
 
 
-@pytest.mark.by_day((-0.2, 0.1, 0.0))
-@pytest.mark.parametrize("way", [(-0.1, 0.0, 0.0), (0.0, 0.0, -0.1), (-0.2, 0.1, 0.0)])
-def test_a_hexapod_is_not_dropped_at_its_border(way: tuple[float, float, float]) -> None:
+@pytest.mark.by_day((0.0, 0.0, -0.1), (-0.2, 0.1, 0.0))
+@pytest.mark.parametrize(
+    ("way", "why"), [((-0.1, 0.0, 0.0), "effort"), ((0.0, 0.0, -0.1), "effort"), ((-0.2, 0.1, 0.0), "noise")]
+)
+def test_a_hexapod_is_not_dropped_at_its_border(way: tuple[float, float, float], why: str) -> None:
     """Its legs lose hold of it beyond: it was dropped there by what braking before them took."""
     robot = JoggedRobot("gough_stewart")
     twist = np.array((*way, 0.0, 0.0, 0.0))
     while robot.machine.time < 9.0 and not robot.follower.jog.blocked and not robot.fell:
         assert robot.follower.steer(twist, robot.machine.time) == ""
         robot.run(0.1)
-    assert "effort" in robot.follower.jog.blocked
+    assert why in robot.follower.jog.blocked
     robot.rest("jog")
     robot.judge("jog")
     require_well(robot.tally)
