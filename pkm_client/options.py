@@ -7,6 +7,7 @@ import argparse
 import csv
 import difflib
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,7 @@ class Switch(argparse.Action):
 
     def __init__(self, option_strings: Sequence[str], dest: str, default: bool = False, help: str = "") -> None:
         names = [*option_strings, *(f"--no-{name.removeprefix('--')}" for name in option_strings)]
-        super().__init__(names, dest, nargs="?", default=default, choices=("true", "false"), help=help)
+        super().__init__(names, dest, nargs="?", default=default, choices=SWITCH, help=help)
         self.metavar = "true|false"
 
     def __call__(
@@ -114,6 +115,16 @@ class Switch(argparse.Action):
 
 class Parser(argparse.ArgumentParser):
     """Reports an error in one line, with the nearest option, rather than after a page of all of them."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Let a word follow a switch that is no value of it, such as the robot in `--no-page delta`."""
+        words = list(sys.argv[1:] if args is None else args)
+        switches = {name for action in self._actions if isinstance(action, Switch) for name in action.option_strings}
+        end = words.index("--") if "--" in words else len(words)
+        for k, word in enumerate(words[:end]):
+            if word in switches and words[k + 1 : k + 2] and words[k + 1] not in SWITCH:
+                words[k] = f"--{word[5:]}=false" if word.startswith("--no-") else f"{word}=true"
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         """End with exit status 2."""

@@ -640,11 +640,11 @@ def _place_of(state: RobotState) -> Array:
 
 
 def _require_radians(kinematics: Kinematics, coordinates: Array) -> None:
-    """Refuse task coordinates (k,) that look like degrees: more than a turn, and outside the coordinate's range."""
+    """Refuse task coordinates (k,) that look like degrees: more than half a turn, outside the coordinate's range."""
     for name, value in zip(kinematics.task.names, coordinates, strict=True):
         joint = kinematics.mechanism.joint_named[name]
         outside = not joint.limits.lower <= value <= joint.limits.upper
-        if joint.unit == "rad" and outside and abs(value) > 2.0 * math.pi:
+        if joint.unit == "rad" and outside and abs(value) > math.pi:
             raise RefusedError(f"{name} is {value:g} rad: if this is in degrees, give {math.radians(value):.4g}")
 
 

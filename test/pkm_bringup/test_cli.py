@@ -149,6 +149,12 @@ def test_switches_are_said_in_three_ways(arguments: list[str], page: bool) -> No
     assert read_settings(["delta", *arguments])["page"] == str(page).lower()
 
 
+def test_a_robot_may_follow_a_switch() -> None:
+    for switch, page in (("--page", True), ("--no-page", False)):
+        assert (read_options([switch, "five_bar"]).robot, read_options([switch, "five_bar"]).page) == ("five_bar", page)
+        assert read_settings([switch, "five_bar"])["page"] == str(page).lower()
+
+
 def test_a_switch_takes_no_other_word(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--page", "maybe"], ["--no-page", "true"]):
         with pytest.raises(SystemExit):

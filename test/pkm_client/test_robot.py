@@ -65,6 +65,14 @@ def test_other_robots_in_one_process(name: str) -> None:
         assert robot.state.mode is Mode.HOLDING
 
 
+def test_an_angle_in_degrees_is_told_and_not_turned_back_into_range() -> None:
+    """A pitch of 5 rad is one of -74 degrees, which some robots have."""
+    with Robot.simulated("gough_stewart", realtime=False) as robot:
+        x, y, z = robot.state.pose[:3]
+        with pytest.raises(RefusedError, match=r"platform_pitch is 5 rad: if this is in degrees, give 0\.08727"):
+            robot.move_to([x, y, z, 0.0, 5.0, 0.0])
+
+
 def test_a_description_that_cannot_be_used_is_told() -> None:
     missing = r"robot_description \(what came cannot be used: .*\), controller_state"
     with described("misled", "<robot"), pytest.raises(NoRobotError, match=missing):
