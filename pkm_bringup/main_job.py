@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from pkm_control.control_errors import GoalError
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
 from pkm_control.keep_out import read_keep_outs
@@ -114,10 +115,13 @@ class Ready:
 
 
 def make_ready(loop: ControlLoop, trajectory: Trajectory, cycles: int = 1) -> Ready:
-    """Make a trajectory, one cycle, ready to be run `cycles` times on a loop."""
+    """Make one cycle ready to be run `cycles` times on a loop. `GoalError`: the machine cannot run it."""
     points = MotionPoints.of(trajectory, cycles)
     path = PointTrajectory(points.times, points.poses, points.twists, points.accelerations, cycles)
-    return Ready(path, loop.follower.check.braking(path, trajectory.events), trajectory.events, cycles)
+    check, events = loop.follower.check, trajectory.events
+    if refusal := check.refusal(path, events):
+        raise GoalError(f"the motion cannot be run: {refusal}")
+    return Ready(path, check.braking(path, events), events, cycles)
 
 
 def run_motion(

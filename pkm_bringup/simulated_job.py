@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pkm_bringup.command_line.one_process import Interruption
-from pkm_bringup.main_job import Cycle, plan_cycle, run_motion
+from pkm_bringup.main_job import Cycle, make_ready, plan_cycle, run_motion
 from pkm_bringup.simulate_command import Options
 from pkm_control.loop.control_loop import ControlLoop, Period, switch_on
 from pkm_control.motion.files.default_motion import motion_named
@@ -81,8 +81,9 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
             faults: tuple[str, ...] = ()
         else:
             faults = _run(loop, job, source, options, interruption, viewer, watch)
+        again = make_ready(loop, job.cycle)
         while (held or options.stay) and not faults and not interruption.is_set():
-            faults = run_motion(loop, job.cycle, 1, True, watch, interruption.is_set, recorded=False).faults
+            faults = run_motion(loop, again, 1, True, watch, interruption.is_set, recorded=False).faults
         return faults
     finally:
         loop.shut_down()
@@ -100,15 +101,16 @@ def _run(
     watch: Callable[[Period], None] | None,
 ) -> tuple[str, ...]:
     """Run the motion, and report it; return the faults that ended it early."""
+    way, cycle = make_ready(loop, job.approach), make_ready(loop, job.cycle, options.cycles)
     times = f"{options.cycles} cycle" + "s" * (options.cycles != 1)
     long = f"{options.cycles * job.cycle.duration:.3g} s"
     print(f"running {times} at {options.rate:.0f} Hz, which takes {long}; Ctrl-C ends the run", flush=True)
     stopped = interruption.is_set
     interruption.motion_begins()
-    approach = run_motion(loop, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
+    approach = run_motion(loop, way, realtime=True, watch=watch, stopped=stopped, recorded=False)
     if approach.faults:
         return approach.faults
-    recording = run_motion(loop, job.cycle, options.cycles, True, watch, stopped)
+    recording = run_motion(loop, cycle, options.cycles, True, watch, stopped)
     if len(recording):
         remedies = ("--rate {rate}", *(("--no-page",) if viewer is not None else ()), ENDING_OTHERS)
         recording = recording.about(source, _conditions(options), remedies)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_bringup.main_job import make_ready, plan_cycle, run_motion, simulated_loop
+from pkm_control.control_errors import GoalError
 from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.loop.control_loop import ControlLoop, hold, switch_on
 from pkm_control.motion.files.motion_file import parse_motion, read_motion_file
@@ -49,6 +50,18 @@ def test_pick_and_place_is_followed(loop) -> None:
     # the platform went where the file says, by the machine's own account
     across = recording.rows.measured[:, 0] - loop.kinematics.home[0]
     np.testing.assert_allclose([across.min(), across.max()], [-0.1525, 0.1525], atol=1e-4)
+
+
+def test_a_motion_through_a_singularity_is_refused_before_it_begins(of_gallery) -> None:
+    """The platform of a planar 3-RRR turned by 137 degrees: its drives, which carry no weight, lost hold on the way."""
+    robot = of_gallery["planar_3rrr"]
+    loop = simulated_loop(robot.kinematics.mechanism, 1000.0, robot.dynamics)
+    x, y, z = robot.kinematics.home[:3]
+    rows = "".join(f"{x},{y},{z},0,0,{yaw}\n" for yaw in (0.0, 2.4))
+    turn = parse_motion("x [m],y [m],z [m],roll [rad],pitch [rad],yaw [rad]\n" + rows, "turn.csv")
+    cycle = plan_cycle(MotionPlanner(loop.dynamics, loop.limits), turn).cycle
+    with pytest.raises(GoalError, match="type 2 singularity"):
+        make_ready(loop, cycle)
 
 
 @pytest.mark.slow
