@@ -186,8 +186,7 @@ class Kinematics(Describable):
                 or where they follow the platform to.
             seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted. Positions that close the
                 loops at the pose are returned themselves, SINGULAR where a limb could leave them on its own.
-            mode: working mode, 0 to `n_modes - 1` or its label (`mode_label`); without seed and mode, what continues
-                home.
+            mode: working mode, 0 to `n_modes - 1` or its label (`mode_label`); without both, what continues home.
         """
         found = self.at(pose, seed, mode)
         found.solved()

@@ -13,7 +13,7 @@ controller, and asks the controller manager:
   the machine closes its brakes, then the controllers, which give their goals up.
 
 The controllers that were active then are activated again when the machine is back; where it is silent again within a
-minute, after twice as long: a busy computer would start and stop it again and again.
+minute, after twice as long, until somebody enables its drives: a busy computer would start and stop it all the time.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ class MachineWatchNode(Node):
 
     def _hear_machine(self, message: State) -> None:
         if message.label != self._drives:
+            if self._drives and message.label == Lifecycle.ACTIVE.value:  # drives that were off: somebody enabled them
+                self._health.forgive()
             self._drives = message.label
             self._next_try = 0.0  # a real machine waits for its first command, but not for long
 

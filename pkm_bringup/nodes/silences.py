@@ -37,9 +37,8 @@ class Silences:
 
 
 class Health:
-    """A stream has stopped after `silence` [s] without a message; all are trusted once they flowed for `steady` [s].
-
-    For twice as long where that was believed and `stopped` follows soon: what is late again and again is left alone.
+    """A stream has stopped after `silence` [s] without a message; all are trusted once they flowed for `steady` [s],
+    for twice as long each time that `stopped` follows soon: what is late again and again is left alone.
     """
 
     def __init__(self, silence: float, steady: float) -> None:
@@ -70,6 +69,10 @@ class Health:
     def started(self, now: float) -> None:
         """Streams are relied on from `now` [s] on."""
         self._trusted = now
+
+    def forgive(self) -> None:
+        """Trust streams as soon as at first: somebody has seen to it."""
+        self._wanted = self._steady
 
     def stopped(self, now: float) -> float:
         """Streams are relied on no more: for how long they have to flow before they are again [s]."""

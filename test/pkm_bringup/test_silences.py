@@ -74,3 +74,14 @@ def test_streams_that_stop_again_and_again_are_left_alone_for_longer() -> None:
         assert health.steady(["states"], now) == (now - 40.0 >= 8.0)
     health.started(50.0)
     assert health.stopped(150.0) == 0.5  # it held for long
+
+
+def test_who_sees_to_it_does_not_wait_for_longer() -> None:
+    health = Health(silence=0.1, steady=0.5)
+    for at in (0.0, 10.0, 20.0):
+        health.started(at)
+        health.stopped(at + 5.0)
+    health.forgive()
+    for now in np.arange(30.0, 31.0, 0.05):
+        health.hear("states", now)
+        assert health.steady(["states"], now) == (now - 30.0 >= 0.5)
