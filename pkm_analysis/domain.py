@@ -169,6 +169,11 @@ class TaskCoordinates:
         """Short names, in order."""
         return tuple(c.label for c in self.all)
 
+    @property
+    def frame(self) -> str:
+        """Where the coordinates count from, if not from the base: without a branch, no joints say what they are."""
+        return "" if self.kinematics.task.names else "counted from the platform at home, along its axes there"
+
     def find(self, name: str) -> Coordinate:
         """A coordinate by its name or its label, such as x; `AnalysisError` for an unknown one."""
         for coordinate in self.all:
@@ -439,7 +444,7 @@ class Domain:
         )
         held = [(self.task.find(name), value) for name, value in self.held.items()]
         positions = ", ".join(f"{c.label} {shown(value, c.unit)}" for c, value in held if c not in but)
-        return vary + (f"; held: {positions}" if positions else "")
+        return vary + f" ({self.task.frame})" * bool(self.task.frame) + (f"; held: {positions}" if positions else "")
 
 
 def through(coordinate: Coordinate, low: float, high: float) -> float:

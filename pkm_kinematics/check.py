@@ -227,6 +227,11 @@ def _remarks(mechanism: Mechanism) -> list[str]:
             "freedom do not matter, such as the rotation of a pen about its pin. If the branch only names the task "
             "coordinates, the real platform is loose"
         )
+    if not mechanism.platform_chain:
+        notes.append(
+            "the platform has no branch of virtual joints: in pkm analyse, its x, y, z, yaw, pitch and roll count from "
+            "the platform at home, along its axes there; with a branch, they are positions of its joints"
+        )
     for limb in mechanism.limbs:
         redundant = any(f"{one}/".startswith(f"{name}/") for one in mechanism.redundant_joints for name in limb.joints)
         if not limb.actuated and not redundant:

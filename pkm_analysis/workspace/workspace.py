@@ -76,17 +76,21 @@ class Workspace(OverDomain):
     def all_of_it(self) -> bool:
         """True where it holds every pose that the limbs reach in the working mode.
 
-        False where limbs are solved iteratively: then poses that only other ways than from home reach are missing.
+        False where limbs are solved iteratively, or coordinates follow others: then poses on other ways are missing.
         """
-        return not self.membership.robot.kinematics.engine.iterated
+        engine = self.membership.robot.kinematics.engine
+        return engine.constant_space and not engine.iterated
 
     @property
     def shows(self) -> str:
         """Which of the two cases of `all_of_it` applies, in words."""
         if self.all_of_it:
             return "every pose that the limbs reach in the working mode"
-        way = "on the straight way from home" if self.membership.robot.kinematics.constant_space else "from home"
-        return f"poses to which limbs solved by iteration follow the platform {way}; poses on other ways are left out"
+        if self.membership.robot.kinematics.constant_space:
+            found = "to which limbs solved by iteration follow the platform on the straight way from home"
+        else:
+            found = "that follow from home on the straight way in these coordinates"
+        return f"poses {found}; poses on other ways are left out"
 
     def _summary(self) -> str:
         return f"{self.membership.robot.name}: workspace {with_error(self.size, self.error, self.unit)}"

@@ -51,6 +51,25 @@ def test_planar_workspaces_are_common_parts_of_rings(name: str, inner: float, ou
     assert {stop.kind for stop, _ in found.stopped_by} == {"joint limit" if own else "reach"}
 
 
+def test_a_platform_without_a_branch_is_said_to_count_from_home() -> None:
+    task = analysis("tricept").robot.coordinates
+    (pose,), _ = task.poses(task.point({"z": 0.05})[None])
+    home = task.kinematics.home
+    assert np.linalg.norm(pose[:3] - home[:3]) == pytest.approx(0.05)
+    said = "counted from the platform at home, along its axes there"
+    found = analysis("tricept").workspace({"z": (-0.05, 0.05), "pitch": (-0.1, 0.1)}, resolution=8)
+    assert "searched: z -50 to 50 mm, " in str(found)
+    assert said in str(found)
+    assert not analysis("tripod_3prs").robot.coordinates.frame
+
+
+def test_poses_that_follow_from_home_are_not_called_all_that_is_reached() -> None:
+    """Of a five-bar with its tool on a forearm, 8 % of what `inverse` reaches is on no straight way, behind a bay."""
+    found = analysis("tripod_3prs").workspace({"z": (0.2, 0.3), "pitch": (-0.1, 0.1)}, resolution=8)
+    assert not found.all_of_it
+    assert "poses that follow from home on the straight way in these coordinates" in str(found)
+
+
 @pytest.mark.parametrize(("dimension", "deep"), [(1, 0.5), (2, 1.0 / 4.0), (3, 1.0 / 6.0)])
 def test_depth_of_a_ball_is_its_size_by_its_border(dimension: int, deep: float) -> None:
     axes = [np.linspace(-0.6, 0.6, n) for n in (90, 100, 110)[:dimension]]
