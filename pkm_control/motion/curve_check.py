@@ -303,7 +303,9 @@ class CurveCheck:
         """How far poses (n, 7) violate conditions (n, 6): rad and m beyond the joints' ranges, what is missing of three
         margins of singularity, efforts by noise, and the distance from keep-outs [m]; NaN out of reach.
         """
-        return self._margins(self._at(pose), False)[0]
+        at = self._at(pose)
+        found, _, felt = self._margins(at, False)
+        return self._with_noise(found, at, felt, 1.0)
 
     def standing(self, pose: Array) -> str:
         """Why the platform cannot be held at a pose (7,) where motions begin that keep all conditions; or empty."""
@@ -313,8 +315,8 @@ class CurveCheck:
         lacks = np.flatnonzero(self.deficits(pose[None])[0] > 0.0)
         return self._lack(int(lacks[0]), None, pose) if lacks.size else ""
 
-    def _margins(self, at: Configuration, inset: bool, worst: bool = False) -> tuple[Array, Array]:
-        """Deficits (n, 6), of noise for the `worst` pose alone if asked, and the side (n,) of type 2 singularities."""
+    def _margins(self, at: Configuration, inset: bool) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Deficits (n, 6) but of noise, the side (n,) of type 2, and where noise counts, nearest first."""
         k, pose = self.kinematics, at.pose
         joints = np.where(closes(at.status)[:, None], at.joints, np.nan)
         space = np.nan_to_num(at.subspace)
@@ -330,21 +332,20 @@ class CurveCheck:
         beyond = np.maximum(np.maximum(joints - self._upper, self._lower - joints) + room, 0.0).sum(axis=1)
         more = 1.0 + (INSET if inset else 0.0)
         found = np.stack([np.asarray(known.type1), np.asarray(known.type2), at.condition], axis=1)
-        noisy, near = np.zeros(len(pose)), np.zeros(len(pose))
-        felt = np.flatnonzero(found[:, 1] < self._felt)
-        if felt.size and self.noise is not None:
-            felt = felt[[np.argmin(found[felt, 1])]] if worst else felt
-            noisy[felt] = np.maximum(self._shaken(at if len(felt) == len(pose) else at.rows(felt)) * more - NOISE, 0.0)
+        near = np.zeros(len(pose))
+        felt = np.argsort(found[:, 1])[: np.count_nonzero(found[:, 1] < self._felt)]
         if self.space is not None:
             near = self.space.lacks(pose, self.space.margin * more)
         lacks = np.maximum(more * self._floors - found, 0.0)
-        return np.concatenate([beyond[:, None], lacks, noisy[:, None], near[:, None]], axis=1), side
+        return np.concatenate([beyond[:, None], lacks, np.zeros((len(pose), 1)), near[:, None]], axis=1), side, felt
 
-    def _shaken(self, at: Configuration) -> Array:
-        """The largest share (n,) of an effort limit with which the law answers noise: standard deviation."""
-        assert self.noise is not None
-        masses = actuator_mass_matrix(self.dynamics, at)
-        return np.asarray((np.sqrt(masses**2 @ self.noise() ** 2) / self.limits.effort).max(axis=1))
+    def _with_noise(self, deficits: Array, at: Configuration, felt: NDArray[np.int64], more: float) -> Array:
+        """Deficits (n, 6), those of noise written: what it takes of an effort, `more` times, beyond its share."""
+        if felt.size and self.noise is not None:
+            masses = actuator_mass_matrix(self.dynamics, at.rows(felt))
+            shaken = (np.sqrt(masses**2 @ self.noise() ** 2) / self.limits.effort).max(axis=1)
+            deficits[felt, len(MARGINS)] = np.maximum(more * shaken - NOISE, 0.0)
+        return deficits
 
     def _faults(
         self,
@@ -389,7 +390,11 @@ class CurveCheck:
         part = slice(0, end)
         at = configurations if end == n else configurations.rows(part)
         joints, rates = at.joints, motion.velocities[part]
-        deficits, side = self._margins(at, inset, room is not None)
+        deficits, side, felt = self._margins(at, inset)
+        if felt.size and self.noise is not None:
+            yield
+            steered = room is not None  # which cannot wait for all
+            deficits = self._with_noise(deficits, at, felt[:1] if steered else felt, 1.0 + INSET * steered)
         note(~np.isfinite(deficits).all(axis=1), lambda i: "the configuration is singular")
         note(np.diff(side, prepend=side[0]) != 0.0, lambda i: "it crosses a type 2 singularity")
         deeper = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
