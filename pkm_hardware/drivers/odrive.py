@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array, Mechanism
 from pkm_hardware.devices import SimulatedODrive
@@ -22,6 +23,8 @@ from pkm_hardware.drivers.serial_line import CLOSED_LOOP, IDLE, INDEX_SEARCH, Se
 from pkm_hardware.machine_file import FASTER, DeviceLimits, Drives, MachineFile, device_limits, homing_of, scale_of
 from pkm_runtime.errors import printable
 
+_TIMEOUT = "axis{}.config.watchdog_timeout"
+_TURNED = 0.5  # turns
 _AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
 _PATIENCE = 0.004  # s, for an answer within a period; a later one is taken in the next
 _ARMING = 1.0  # s, to be in closed loop
@@ -89,6 +92,7 @@ class Board:
     axes: list[tuple[int, int]]
     since: float | None = None  # when the oldest question was asked that has no good answer, s
     question: str = ""  # that is open; empty: none
+    waiting: list[str] = field(default_factory=list)  # questions to ask when none is open
     garbled: int = 0
     turn: int = 0  # which axis and question is the next, of those that take turns
     awaited: int = 0  # answers to questions of which several are open
@@ -97,27 +101,33 @@ class Board:
     _asked: float = 0.0  # when the last question was asked, s
 
     def ask(self, question: str, patience: float) -> str | None:
-        """The answer within `patience` [s]; None where it has not come yet, or was one to an older question."""
-        if not self.question:
-            self.line.write(with_checksum(question))
-            self.question = question
-            self._asked = time.monotonic()
-            self.since = self._asked if self.since is None else self.since
+        """The answer within `patience` [s]; None where it has not come yet. One to an older question is kept."""
         until = time.monotonic() + patience
-        while self.question and (left := until - time.monotonic()) > 0.0:
+        if question not in (self.question, *self.waiting):
+            self.waiting.append(question)
+        self._put_next()
+        while (left := until - time.monotonic()) > 0.0:
             for line in self.line.lines(left):
                 asked, text = self.question, without_checksum(line)
-                if text is not None:
-                    self.since, self.question = None, ""
-                    if asked != question:
-                        self.late[asked] = text, self._asked
-                        return None
-                    self.asked = self._asked
-                    return text
-                if line:  # the answer, garbled: ask anew
+                if text is None and line:  # the answer, garbled: ask anew
                     self.garbled += 1
                     self.question = ""
+                    return None
+                if text is not None and asked:
+                    self.since, self.question = None, ""
+                    if asked == question:
+                        self.asked = self._asked
+                        return text
+                    self.late[asked] = text, self._asked
+            self._put_next()
         return None
+
+    def _put_next(self) -> None:
+        """Ask what has waited longest, where no question is open: of late answers all would be to one question."""
+        if self.waiting and not self.question:
+            self.question, self._asked = self.waiting.pop(0), time.monotonic()
+            self.line.write(with_checksum(self.question))
+            self.since = self._asked if self.since is None else self.since
 
     def ask_or_late(self, question: str, patience: float) -> tuple[str, float] | None:
         """The answer, or one to the same question that came while another was asked, and when it was asked for [s]."""
@@ -133,6 +143,7 @@ class Board:
         """Tell every axis so many times to be idle, whatever was asked before; lines that come garbled do nothing."""
         self.awaited += bool(self.question)
         self.since, self.question = None, ""
+        self.waiting.clear()
         self.late.clear()
         words = [f"w axis{axis}.requested_state {IDLE}" for _, axis in self.axes]
         self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
@@ -190,7 +201,8 @@ class ODriveDriver(Driver):
     index, in its own manner, and then it is held where it came to rest.
 
     `silence` of a board that is a fault [s]; `error`: property of an axis that is 0 while all is well; `watchdog`:
-    silence of the computer after which axes disable themselves [s]; `current`: property that limits an axis' current.
+    silence of the computer after which axes disable themselves [s]; `current`: property that limits an axis' current;
+    `homed`: actuators that look for their place whenever they are connected.
     """
 
     boards: Sequence[Board]
@@ -200,6 +212,7 @@ class ODriveDriver(Driver):
     limits: DeviceLimits
     watchdog: float
     current: str
+    homed: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -208,6 +221,7 @@ class ODriveDriver(Driver):
         self._gone: dict[str, str] = {}  # the error of each board that could not be reached
         self._times = np.zeros(n)  # s: when each was asked for its position that answered
         self._held = np.zeros(n, dtype=bool)  # in closed loop
+        self._armed = np.zeros(n, dtype=bool)  # has had the time of its watchdog, which a failure of its power resets
         self._positions = np.full(n, np.nan)
         self._velocities = np.zeros(n)
         self._switches = np.zeros(n, dtype=bool)
@@ -231,7 +245,15 @@ class ODriveDriver(Driver):
 
     def open(self, home: Array) -> None:
         """Open the lines, set every axis idle, clear old errors, correct the settings, and read the positions."""
-        self._positions, self._changed = np.full(len(home), np.nan), ""
+        before, self._positions, self._changed = self._positions, np.full(len(home), np.nan), ""
+        try:
+            self._open()
+            self._check_places(before)
+        except DeviceError:
+            self._positions = before  # for the next attempt
+            raise
+
+    def _open(self) -> None:
         self._blind[:] = [bool(name) for name in self.properties.index]
         for board in self.boards:
             board.line.open()
@@ -246,6 +268,20 @@ class ODriveDriver(Driver):
             self._look()
             if time.monotonic() > began + _GREETING:
                 raise DeviceError(_without_place(self.boards, self._positions, self._times, began))
+
+    def _check_places(self, before: Array) -> None:
+        """Refuse axes that lost their power, and read as if they had moved by more than half a turn."""
+        moved = self._positions - before
+        for board in self.boards:
+            for actuator, axis in board.axes:
+                if not self._armed[actuator] or self.homed[actuator] or not abs(moved[actuator]) > _TURNED:
+                    continue
+                if not math.isclose(self._number(board, _TIMEOUT.format(axis)), self.watchdog, rel_tol=1e-4):
+                    raise DeviceError(
+                        f"{board.line.port}: axis{axis} reads {moved[actuator]:+.2f} turns from where it was: without "
+                        "power it has forgotten whole turns; bring its joint to where the ODrive's zero is right, and "
+                        "start the program anew"
+                    )
 
     def close(self) -> None:
         """Close the lines."""
@@ -280,7 +316,8 @@ class ODriveDriver(Driver):
         ]
         for board, _, axis, place in seeing:
             self._arm(board, axis, place)
-        for board, _, axis, place in seeing:
+        for board, actuator, axis, place in seeing:
+            self._armed[actuator] = True
             self._require_wanted()
             board.line.write(with_checksum(place) + with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
         for board, actuator, axis, _ in seeing:
@@ -289,7 +326,7 @@ class ODriveDriver(Driver):
 
     def _arm(self, board: Board, axis: int, place: str) -> None:
         # a target position feeds the watchdog
-        self._set(board, f"axis{axis}.config.watchdog_timeout", f"{self.watchdog:g}")
+        self._set(board, _TIMEOUT.format(axis), f"{self.watchdog:g}")
         board.line.write(with_checksum(place))
         self._set(board, f"axis{axis}.config.enable_watchdog", "1")
 
@@ -558,7 +595,8 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     for section in sections:
         section.finish()
     properties = Properties(**{name: tuple(values) for name, values in asked.items()})
-    driver = ODriveDriver(tuple(boards.values()), silence, error, properties, limits, watchdog, current)
+    homed = np.isin(np.arange(len(sections)), [axis.actuator for axis in homing])
+    driver = ODriveDriver(tuple(boards.values()), silence, error, properties, limits, watchdog, current, homed)
     return Drives(driver, scale, home, homing)
 
 

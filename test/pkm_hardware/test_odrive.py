@@ -418,3 +418,41 @@ def test_answers_that_are_always_a_little_late_are_readings(
     board.axes[1].errors = 1 << 24
     run_until(machine, lambda: bool(machine.fault), 2.0, 0.01)
     assert "WATCHDOG_TIMER_EXPIRED" in machine.fault
+
+
+@pytest.mark.parametrize("delay", [0.01, 0.02, 0.03])
+def test_answers_that_are_periods_late_are_readings_of_every_axis(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path, delay: float
+) -> None:
+    """Where each answer comes while another question is asked, that one is asked at once, and not the same again."""
+    machine = machine_of(biglide, board, tmp_path)
+    machine.activate()
+    board.delay = delay
+    begun, oldest = time.monotonic(), 0.0
+    while time.monotonic() < begun + 2.5 and not machine.fault:
+        machine.write(machine.read().positions)
+        machine.step(0.01)
+        oldest = max(oldest, machine.time - machine.read().time)
+        time.sleep(max(0.0, begun + machine.time - time.monotonic()))
+    assert not machine.fault, machine.fault
+    assert oldest < 0.4
+
+
+@pytest.mark.parametrize("how", ["cut", "moved", "homed"])
+def test_an_axis_without_power_forgets_its_turns(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path, how: str
+) -> None:
+    """One that is homed looks for its place anew; one that kept its power was moved by hand."""
+    homing = "homing: {method: stop, direction: 1, speed: 0.1, at: 0.05, travel: 0.4}"
+    machine = machine_of(biglide, board, tmp_path, second=homing if how == "homed" else "")
+    machine.activate()
+    assert not machine.fault, machine.fault
+    machine.emergency_stop()
+    axis = board.axes[1]
+    axis.power_on -= 7.0
+    if how != "moved":
+        axis.values["config.watchdog_timeout"] = 0.0
+    for _ in range(2):  # asked once more, it knows no better
+        machine.reset()
+        assert machine.lifecycle is (Lifecycle.FAULT if how == "cut" else Lifecycle.INACTIVE), machine.fault
+        assert ("axis1 reads +7.00 turns from where it was" in machine.fault) is (how == "cut")
