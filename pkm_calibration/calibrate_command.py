@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     add_robot(p)
     p.add_argument("data", nargs="?", metavar="DATA", help="measurements (CSV)")
     p.add_argument("--plan", type=int, metavar="N", help="instead: choose N poses to measure")
-    text = "measured quantities at the poses: position, attitude, height, distance (default: position)"
+    text = "measured quantities at the poses, commas between: position, attitude, height, distance (default: position)"
     p.add_argument("--measure", default="position", metavar="KINDS", help=text)
     p.add_argument("-o", "--output", metavar="FILE", help="file of corrections, or of the plan, to write")
     p.add_argument("--urdf", metavar="FILE", help="write the corrected description as well")
@@ -122,6 +122,8 @@ def _checked(words: Sequence[str]) -> argparse.Namespace:
             p.error(f"{given.robot} has no M665 before its points, as a printer's file has: add M665 and M666")
         if taken := [one for one in (*given.only, given.json or "") if one.lower().endswith(".csv")]:
             p.error(f"{taken[-1]} went to the option before it: write DATA right after ROBOT")
+        if given.data is not None:
+            p.error(f"{given.data} was taken for DATA, and --plan takes none; write kinds as position,attitude")
         p.error("give measurements, or --plan N")
     if given.plan is not None and not 1 <= given.plan <= 1000:
         p.error(f"--plan {given.plan}: give 1 to 1000 poses")

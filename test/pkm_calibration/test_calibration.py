@@ -329,6 +329,12 @@ def test_data_may_stand_after_options(tmp_path: Path, capsys: pytest.CaptureFixt
         with pytest.raises(SystemExit):
             calibrate_command.main(words)
         assert "none.csv went to the option before it: write DATA right after ROBOT" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        calibrate_command.main(["delta", "--plan", "5", "--measure", "position", "attitude"])
+    assert (
+        "attitude was taken for DATA, and --plan takes none; write kinds as position,attitude"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_robot_as_drawn_is_accepted() -> None:
