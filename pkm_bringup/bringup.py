@@ -21,6 +21,7 @@ from pkm_control.motion.files.shipped import AUTO, NONE, find_motion
 from pkm_control.operator_interface import POSITION
 from pkm_control.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
+from pkm_description.ros.transport import clock_problem
 from pkm_description.urdf.xml_text import prefix_frames
 from pkm_hardware.machine_file import check_kind, read_machine_file
 from pkm_hardware.machine_kinds import (
@@ -250,6 +251,8 @@ def check(values: Values) -> None:
     """Refuse values that no run can have, before anything is started; the robot's file is read by `description`.
     ValueError: a setting, report or host that cannot be. MotionFileError, ConfigurationError: a file that cannot.
     """
+    if problem := clock_problem():
+        raise ValueError(problem)
     for one in SETTINGS:
         text = values[one.name]
         if one.choices and text not in one.choices:

@@ -22,7 +22,7 @@ from std_srvs.srv import Trigger
 
 from pkm_client.client_errors import NoRobotError
 from pkm_control.operator_interface import Answer
-from pkm_description.ros.transport import transport_environment
+from pkm_description.ros.transport import clock_problem, transport_environment
 from pkm_runtime.local_services import elsewhere
 
 _GENERATOR = "rosidl_generator_py.generate_py_impl"  # makes code of messages, with a parser and NumPy
@@ -62,6 +62,8 @@ class ClientNode:
 
     def __init__(self, namespace: str) -> None:
         self._closing = False
+        if problem := clock_problem():
+            raise NoRobotError(problem)
         _load_trigger()
         self._context = rclpy.Context()
         with suite_transport():

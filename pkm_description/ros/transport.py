@@ -12,6 +12,7 @@ topic and service at once: buffers of the system's usual size dropped some of th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")  # in older and in newer releases
 _HERE, _NETWORK, _PROFILE = "LOCALHOST", "SUBNET", "SYSTEM_DEFAULT"
 _FAST_DDS = ("", "rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp")  # the first: the one that ROS 2 has by default
+_AFTER_ALL = 2**31  # s since 1970: 32 bits of a stamp
 _SAYS_OTHERWISE = (*PROFILES, "ROS_STATIC_PEERS", "ROS_LOCALHOST_ONLY", "FASTDDS_BUILTIN_TRANSPORTS")
 
 
@@ -36,6 +38,14 @@ def transport_environment(environment: Mapping[str, str], default: str = _HERE) 
     if asked == _NETWORK:
         return {RANGE: asked, **_profile("fastdds_network.xml")}
     return {RANGE: asked}
+
+
+def clock_problem() -> str:
+    """Why no message can be sent now; empty where one can."""
+    if (now := time.time()) < _AFTER_ALL:
+        return ""
+    today, last = (time.strftime("%d %B %Y", time.gmtime(at)) for at in (now, _AFTER_ALL))
+    return f"this computer's clock says {today}: ROS 2 has no times after {last}; set it"
 
 
 def _profile(name: str) -> dict[str, str]:

@@ -123,7 +123,7 @@ class Board:
         return None
 
     def _put_next(self) -> None:
-        """Ask what has waited longest, where no question is open: of late answers all would be to one question."""
+        # what has waited longest: of late answers all would be to one question
         if self.waiting and not self.question:
             self.question, self._asked = self.waiting.pop(0), time.monotonic()
             self.line.write(with_checksum(self.question))

@@ -21,6 +21,7 @@ from pkm_bringup.bringup import NodeSpec
 from pkm_bringup.command_line.measured import forget_measured, reported_fault
 from pkm_bringup.runner import Gate, ProcessGroup, forked, main, read_settings, ros_arguments, write_parameters
 from pkm_bringup.start import HELD_BACK, NODES
+from pkm_client import NoRobotError, Robot
 from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.urdf import robot_cache
 from pkm_dynamics.dynamics import shared_dynamics
@@ -378,6 +379,18 @@ def test_wrong_options_are_told_at_once() -> None:
     assert processor_time_of_children() - began < 3.0  # a third of a second on a quiet computer
     assert done.returncode == 2
     assert "did you mean pick_and_place?" in done.stderr
+
+
+def test_a_clock_that_stamps_cannot_tell_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Each node ended with a traceback, `cannot publish data`."""
+    monkeypatch.setattr(time, "time", lambda: 2**31 + 86_400.0)
+    assert main(["delta", "--motion", "none"]) == 2
+    said = "this computer's clock says 20 January 2038: ROS 2 has no times after 19 January 2038; set it"
+    assert capsys.readouterr().err == f"pkm run: {said}\n"
+    with pytest.raises(NoRobotError, match=said):
+        Robot.connect(timeout=1.0)
 
 
 def test_without_a_motion_the_robot_stays() -> None:
