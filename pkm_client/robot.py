@@ -60,6 +60,7 @@ _REST = 15.0  # s, within which the platform comes to rest
 _UNSEEN = 1.0  # s without readings, after which nothing goes on: `abort_after` of the controller
 _SAME_MODE = 0.02  # rad, and of the characteristic length: by more the actuators of two modes differ
 _THERE = 1e-9  # m and rad: nearer than that there is nothing to move
+_HARDLY = 1e-3  # share of a jog that the platform can follow, as a 3-PRS sideways
 _ROS_BACKEND = "pkm_client.ros.ros_backend"
 
 
@@ -449,9 +450,9 @@ class Robot:
             return
         scaled = np.array([1.0, 1.0, 1.0, *np.full(3, k.characteristic_length)])
         space = np.asarray(k.subspace(_whole(state.pose, state)))[:6] * scaled[:, None]
-        if np.linalg.norm(space.T @ (scaled * twist)) < 1e-9 * np.linalg.norm(scaled * twist):
-            names = ", ".join(k.task.names)
-            raise RefusedError(f"the platform cannot move in that direction at all; its coordinates are {names}")
+        if np.linalg.norm(space.T @ (scaled * twist)) < _HARDLY * np.linalg.norm(scaled * twist):
+            names = f"; its coordinates are {', '.join(k.task.names)}" if k.task.names else ""
+            raise RefusedError(f"the platform cannot move in that direction, or hardly at all{names}")
 
     def _require_redundant(self, redundant: Mapping[str, float], nearest: bool) -> None:
         names = self.kinematics.redundant_names

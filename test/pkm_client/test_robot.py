@@ -65,6 +65,16 @@ def test_other_robots_in_one_process(name: str) -> None:
         assert robot.state.mode is Mode.HOLDING
 
 
+def test_a_jog_that_the_platform_cannot_follow_is_refused() -> None:
+    """A 3-PRS that tilts a little has a little of x in its motions; a tricept has no names of coordinates to tell."""
+    with Robot.simulated("tripod_3prs", realtime=False) as robot:
+        robot.move_to([0.0, 0.0, robot.state.pose[2], 0.0, 1e-4, 0.0], nearest=True)
+        with pytest.raises(RefusedError, match="cannot move in that direction, or hardly at all; its coordinates are "):
+            robot.jog([0.01, 0.0, 0.0])
+    with Robot.simulated("tricept", realtime=False) as robot, pytest.raises(RefusedError, match=r"hardly at all$"):
+        robot.jog([0.0, 0.0, 0.0], [0.0, 0.0, 0.1])
+
+
 def test_an_angle_in_degrees_is_told_and_not_turned_back_into_range() -> None:
     """A pitch of 5 rad is one of -74 degrees, which some robots have."""
     with Robot.simulated("gough_stewart", realtime=False) as robot:
