@@ -36,7 +36,9 @@ def refuse_near(name: str, known: Collection[str], label: str, what: str = "elem
     if name in known:
         return
     plain = {_plain(one): one for one in known}
-    if near := difflib.get_close_matches(_plain(name), plain, n=1, cutoff=NEAR):
+    near = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=NEAR)
+    near += [one for one in plain if sorted(one) == sorted(_plain(name))]  # such as ryp
+    if near:
         raise DescriptionError(label, f"{what} {name!r} is not known", f"did you mean {plain[near[0]]!r}?")
 
 

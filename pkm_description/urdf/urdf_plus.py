@@ -93,6 +93,12 @@ ATTRIBUTES = {
     "home": ("xyz", "rpy"),
     "redundant": ("follows",),
 }
+OTHER_WORDS = {  # of other formats, newer URDF, or habit: left unread, they would change the robot without a word
+    "origin": dict.fromkeys(("quat_xyzw", "quat", "rotation", "rot", "euler"), "rpy")
+    | dict.fromkeys(("position", "pos", "translation"), "xyz"),
+    "limit": {"min": "lower", "max": "upper", "speed": "velocity", "torque": "effort", "force": "effort"},
+    "dynamics": {"viscous": "damping", "coulomb": "friction"},
+}
 PARAMETERS = ("gear_ratio", "gear_correction", "rotor_inertia", "stiffness", "cable_stiffness", "cable_mass")
 
 
@@ -196,6 +202,8 @@ def refuse_misspelled(element: ET.Element, label: str = "<robot>") -> None:
     """Refuse elements and attributes whose name is nearly one that they may have, and loops in unknown words."""
     tag = _tag(element)
     for attribute in element.attrib:
+        if meant := OTHER_WORDS.get(tag, {}).get(attribute.lower()):
+            raise DescriptionError(label, f"attribute {attribute!r} is not known", f"did you mean {meant!r}?")
         refuse_near(attribute, ATTRIBUTES.get(tag, ()), label, "attribute")
     for child in element:
         name = _tag(child)

@@ -31,6 +31,10 @@ def example() -> str:
         ("<limit ", "<limits ", "limit"),
         ("friction=", "frction=", "friction"),
         ('name="gear_ratio"', 'name="gear_ration"', "gear_ratio"),
+        ('rpy="0 0 0" xyz="-0.125 0 0"', 'ryp="0 0 0" xyz="-0.125 0 0"', "rpy"),
+        ('rpy="0 0 0" xyz="-0.125 0 0"', 'quat_xyzw="0 0 0 1" xyz="-0.125 0 0"', "rpy"),
+        ("lower=", "min=", "lower"),
+        ("velocity=", "speed=", "velocity"),
     ],
 )
 def test_names_that_are_nearly_ours_are_refused(old: str, new: str, meant: str) -> None:
