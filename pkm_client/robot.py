@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_client.backend import Listeners, Result, RobotState, Task
-from pkm_client.client_errors import MotionEndedError, RefusedError
+from pkm_client.client_errors import MotionEndedError, NoRobotError, RefusedError
 from pkm_client.simulated import SimulatedBackend, SimulatedGoal
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
@@ -416,6 +416,8 @@ class Robot:
         k = self.kinematics
         if not state.known or state.mode is Mode.TRACKING or not np.isfinite(state.pose).all():
             return self._mode
+        if missing := [name for name in k.actuated_names if name not in state.positions]:
+            raise NoRobotError(f"another robot runs here now, without {', '.join(missing)}: connect anew")
         read = np.array([state.positions[name] for name in k.actuated_names])
         for mode in dict.fromkeys((self._mode, *range(k.n_modes))):
             off = np.asarray(k.inverse(_whole(state.pose, state), mode=mode).actuated) - read

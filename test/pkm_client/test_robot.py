@@ -18,6 +18,7 @@ from pkm_client.verbs import VERBS
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
 from pkm_control.operator_interface import Mode, Outcome
 from pkm_control.tool import ToolError
+from pkm_description import load_mechanism
 from pkm_kinematics import ShapeError
 
 from .conftest import FREQUENCY, RATE, described, running_nodes
@@ -542,3 +543,16 @@ def test_two_clients_of_one_robot(namespace: str) -> None:
         with pytest.raises(NoRobotError, match="the client was closed"):
             other.stop()
         assert one.move_to([0.0, 0.0, HOME]).result().outcome is Outcome.SUCCESSFUL
+
+
+def test_a_client_notices_that_another_robot_runs_there(namespace: str) -> None:
+    """The one that it found has ended: it would plan with that one's joints, and ended with a KeyError."""
+    with Robot.connect(namespace, timeout=120.0) as robot:
+        robot.move_to(robot.kinematics.home)
+        robot._backend.__dict__["mechanism"] = load_mechanism("five_bar")
+        del robot.__dict__["kinematics"]
+        home = robot.kinematics.home
+        for call in (lambda: robot.move_to(home), lambda: robot.follow("auto"), lambda: robot.solve_ik(home)):
+            with pytest.raises(NoRobotError, match="another robot runs here now, without left_arm, right_arm: connect"):
+                call()
+        robot.stop()  # whatever it is
