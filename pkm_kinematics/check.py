@@ -45,6 +45,7 @@ from pkm_kinematics.verdicts import (
     of_margins,
     of_misfits,
     of_singularity,
+    of_starts,
     of_units,
     units_of_tree,
 )
@@ -171,6 +172,7 @@ def _sketch(report: Report, text: str, source: Path | None, arguments: Mapping[s
             return blamed(source, arguments, slip) if source is not None else ()
 
         report.verdicts += of_units(found, mass, blame)
+        report.verdicts += [] if found else of_starts(parsed)
         known = {verdict.about for verdict in report.verdicts}
         angles = [] if source is None else taken_as_radians(read_file(source))
         report.verdicts += of_cosines([one for one in angles if one.place not in known])
@@ -238,6 +240,11 @@ def _remarks(mechanism: Mechanism) -> list[str]:
             notes.append(f"limb {limb.name} has no actuator: it only guides the platform")
         if len(limb.actuated) > 1:
             notes.append(f"limb {limb.name} has {len(limb.actuated)} actuators")
+    for joint in mechanism.joints:
+        if np.isfinite(joint.limits.lower) != np.isfinite(joint.limits.upper):
+            notes.append(
+                f"joint {joint.name} has one end of its range only; other tools read 0 for the other, here none"
+            )
     for name in mechanism.actuated_joints:
         limits = mechanism.joint_named[name].limits
         open_ends = [what for what in ("velocity", "effort") if not np.isfinite(getattr(limits, what))]

@@ -16,7 +16,7 @@ from pkm_description.loops.mobility import WEAK_ADVICE, hold_advice
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.tree_model import TreeModel
 from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect, Written, suspects
-from pkm_description.urdf.urdf_plus import parse
+from pkm_description.urdf.urdf_plus import Description, parse
 from pkm_description.urdf.xml_text import read_xml
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import closes
@@ -30,6 +30,7 @@ Level = Literal["ok", "warning", "error"]
 WEAK = 0.1
 NEAR_SINGULAR = 1e-3  # beyond a thousand times nothing real is held; also for the margins in `Singularity`
 MANY = 14  # drives: of more, not every combination of their errors is tried
+ROUNDED = 1e-3  # rad or m: how far beyond its range a start with few digits may be
 NEARBY = 12  # poses around home that are looked at
 STRAY = 0.1  # rad, and half of it times the robot's size
 
@@ -245,6 +246,22 @@ def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: 
         worst = max(alike, key=lambda one: abs(one.value))
         meaning = f"{_what(worst, mass)}{_others(alike, worst)}"
         yield Verdict("warning", worst.about, worst.value, meaning, _remedy(worst))
+
+
+def of_starts(description: Description) -> Iterator[Verdict]:
+    """Warnings of joints that are to start outside their own range."""
+    ranges = {joint.name: joint.limits for joint in description.joints}
+    for name, start in description.home_joints.items():
+        limits = ranges.get(name)
+        if limits is not None and not limits.lower - ROUNDED <= start <= limits.upper + ROUNDED:
+            yield Verdict(
+                "warning",
+                f'position of <joint name="{name}"> at home',
+                start,
+                f"it is to start at {start:.6g}, outside its range {limits.lower:.6g} to {limits.upper:.6g}; home was "
+                "sought inside, perhaps in another working mode",
+                "correct the position in <home>, the initial_value, or the <limit>",
+            )
 
 
 def units_of_tree(tree: TreeModel) -> list[Verdict]:

@@ -586,6 +586,17 @@ def test_the_weight_is_measured_at_the_side_that_carries_it() -> None:
     assert "of 4.5 N (90%)" in found["warning"]
 
 
+def test_starts_outside_their_range_and_half_ranges_are_told() -> None:
+    plain, _ = expand("five_bar")
+    (start,) = verdicts(plain.replace(">2.3137<", ">-5.1<"), "position of")
+    assert (start.level, start.number) == ("warning", -5.1)
+    assert "outside its range -3.6 to 3.6" in start.meaning
+    half, count = re.subn(r'lower="-3.6" ', "", plain, count=1)
+    assert count == 1
+    assert any("joint left_arm has one end of its range only" in note for note in examine(half, modes=False).remarks)
+    assert not any("one end" in note for note in examined("five_bar").remarks)
+
+
 def test_cables_carry_the_weight_by_pulling_or_not_at_all() -> None:
     """Between the tensions that keep cables taut, as the dynamics shares; cables to the floor alone hold nothing up."""
     text, _ = expand("cable_8")
