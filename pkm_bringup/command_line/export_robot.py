@@ -26,7 +26,10 @@ def parser() -> argparse.ArgumentParser:
     )
     add_robot(p)
     p.add_argument(
-        "--to", choices=("mujoco", "c", "linuxcnc"), default="mujoco", help="format to write; default: mujoco"
+        "--to",
+        choices=("mujoco", "c", "linuxcnc"),
+        default="mujoco",
+        help="format to write; SDF, USD, URDF: pkm convert (default: mujoco)",
     )
     p.add_argument("--scalar", choices=("double", "float"), default="double", help="number type of the C code")
     text = "files of the C code: for CMake, or an Arduino library"
