@@ -124,6 +124,8 @@ class TrajectoryFollower:
         robot held between two modes once drives are on, until somebody chooses one of them.
         """
         self.end(Outcome.STATE_LOST, reason)
+        if self._jogging:  # else it would go on with the next twist, once drives are on
+            self._held_down = self.jog.release()
         if self.change is not None:
             self.change.hold_here(WERE_OFF)
 
@@ -242,7 +244,7 @@ class TrajectoryFollower:
 
     def steer(self, twist: Array, now: float) -> str:
         """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time; `now` [s] on the caller's clock.
-        A jog that was stopped takes no twist before one of zero, or a pause: the stick may still be held.
+        After a stop, or with drives off, one of zero or a pause has to come first: the stick may still be held.
         """
         if not (np.abs(twist) <= FASTEST).all():
             return "the twist is not finite, or beyond what anything moves at"
@@ -250,9 +252,9 @@ class TrajectoryFollower:
             self._held_down = -math.inf
             if not self._jogging:
                 return ""
-        elif now < self._held_down:
+        elif (off := self.machine.problem(now)) or now < self._held_down:
             self._held_down = now + RENEWAL
-            return "the jog was stopped: let go before another one"
+            return (off and unready_to_jog(self.mode, self.reason)) or "the jog was stopped: let go before another one"
         problem = self._begin_jog()
         if not problem:
             self.jog.steer(twist, now)

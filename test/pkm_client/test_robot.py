@@ -509,6 +509,50 @@ def test_a_refused_twist_says_why_nothing_moves() -> None:
             assert answer.message.startswith("the controller is waiting: the machine is inactive")
 
 
+def _disabled(robot: Robot) -> None:
+    robot.disable()
+
+
+def _stopped_and_reset(robot: Robot) -> None:
+    robot.emergency_stop()
+    robot.reset()
+
+
+@pytest.mark.parametrize("turn_off", [_disabled, _stopped_and_reset])
+@pytest.mark.parametrize("realistic", [False, True])
+def test_enabling_the_drives_continues_no_jog(turn_off: Callable[[Robot], None], realistic: bool) -> None:
+    """Whether a stick is held, or a script's jog has some seconds left: the first to say so is a new one."""
+    with Robot.simulated("delta", realtime=False, setup=Setup(realistic=realistic)) as robot:
+        steer, twist = robot._backend.operator.steer, np.array([0.0, 0.0, 0.05, 0.0, 0.0, 0.0])
+
+        def hold() -> set[str]:
+            said = set()
+            for _ in range(10):
+                said.add(steer(twist).message)
+                robot.wait(0.05)
+            return said
+
+        assert hold() == {""}
+        turn_off(robot)
+        robot.enable()
+        assert hold() == {"the jog was stopped: let go before another one"}
+        assert robot.state.mode is Mode.HOLDING
+        robot.wait(0.3)
+        turn_off(robot)
+        said = hold()
+        assert all("is inactive" in one for one in said), said
+        robot.enable()
+        assert hold() == {"the jog was stopped: let go before another one"}
+        assert steer(np.zeros(6)).success
+        task = robot.jog([0.0, 0.0, -0.05], seconds=5.0, block=False)
+        robot.wait(0.2)
+        turn_off(robot)
+        robot.enable()
+        with pytest.raises(MotionEndedError):
+            task.result(60.0)
+        assert np.abs(robot.state.twist).max() < 0.01
+
+
 def test_no_such_robot() -> None:
     with pytest.raises(Exception, match="no such robot"):
         Robot.simulated("nonsense")
