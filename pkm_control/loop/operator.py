@@ -29,6 +29,7 @@ _STOPPED = {  # what a stop does, by what there was to stop
     Mode.PAUSED: "the paused motion has ended; the platform is held",
     Mode.HOLDING: "nothing moved; the platform is held",
 }
+_HOMED = "homing is interrupted: the drives are off"
 _HALTS = "the change of the working mode halts on its way; ask for either mode to go on or back"
 
 
@@ -56,6 +57,8 @@ class Operator(OperatorRequests):
             now = self._controls.ready().situation
         except PkmError:
             return ""
+        if now.state.lifecycle is Lifecycle.ACTIVE and not now.readable:
+            return _HOMED
         return _HALTS if now.changing else _STOPPED.get(now.mode, "nothing moves: the drives are not commanded")
 
     def set_speed(self, fraction: float) -> Answer:

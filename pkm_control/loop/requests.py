@@ -53,7 +53,9 @@ def resume(loop: ControlLoop) -> str:
 
 
 def stop(loop: ControlLoop, reason: str = "the operator stopped it") -> str:
-    """Decelerate on the way; a platform at rest is stopped already."""
+    """Decelerate on the way; a platform at rest is stopped already. Homing, led by the machine, ends drives off."""
+    if loop.machine.lifecycle is Lifecycle.ACTIVE and not loop.machine.readable:
+        return loop.disable(reason)
     loop.stops += 1
     loop.follower.stop(reason)
     return ""

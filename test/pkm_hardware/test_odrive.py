@@ -11,14 +11,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.operator import Operator
+from pkm_control.loop.running_loop import Controls, LoopThread
+from pkm_control.operator_interface import POSITION
+from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.drivers.odrive import error_names, with_checksum, without_checksum
+from pkm_hardware.drivers.serial_line import IDLE
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
+from pkm_runtime.fixed_rate import FixedRateLoop
 
+from .benches import wait_until
 from .conftest import EXAMPLES, run_until
 from .failing_devices import SimulatedODrive
 
@@ -456,3 +465,29 @@ def test_an_axis_without_power_forgets_its_turns(
         machine.reset()
         assert machine.lifecycle is (Lifecycle.FAULT if how == "cut" else Lifecycle.INACTIVE), machine.fault
         assert ("axis1 reads +7.00 turns from where it was" in machine.fault) is (how == "cut")
+
+
+def test_a_stop_ends_homing(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    """The axis is moved by the machine itself: `nothing moves` was the answer, and it went on."""
+    homing = "homing: {method: stop, direction: 1, speed: 0.02, at: 0.05, travel: 0.4}"
+    machine, dynamics = machine_of(biglide, board, tmp_path, second=homing), Dynamics(biglide)
+    loop = ControlLoop.of(machine, make_controller(POSITION, dynamics, machine.limits, 0.01), 100.0)
+    thread = LoopThread(loop, FixedRateLoop(100.0).wait)
+    operator = Operator(Controls(thread))
+    thread.start()
+    try:
+        assert operator.enable().success
+        before = board.axes[1].place
+        assert wait_until(lambda: board.axes[1].place != before)
+        answer = operator.stop()
+        assert answer.success
+        assert answer.message == "homing is interrupted: the drives are off"
+        assert [axis.state for axis in board.axes] == [IDLE, IDLE]
+        assert machine.lifecycle is Lifecycle.INACTIVE
+        stopped = board.axes[1].place
+        time.sleep(0.1)
+        assert board.axes[1].place == stopped
+        assert operator.enable().success  # it looks anew
+        assert wait_until(lambda: board.axes[1].place != stopped)
+    finally:
+        thread.end(3.0)
