@@ -280,7 +280,7 @@ def forked(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> Chil
 
 
 def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate, parent: int) -> int | None:
-    """In the child: run the node; its exit code."""
+    # in the child: run the node; its exit code
     in_own_session(spec.keeps_time)
     end_with_parent(parent)
     name_process(f"pkm {spec.name}")

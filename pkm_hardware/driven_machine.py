@@ -403,5 +403,5 @@ class _Power:
 
 
 def _with(fault: str, warning: str) -> str:
-    """A fault with a warning that it does not tell yet."""
+    # a fault with a warning that it does not tell yet
     return "; ".join(filter(None, (fault, "" if warning in fault else warning)))

@@ -116,7 +116,7 @@ class LimbsUnderWay:
         self.openly: list[tuple[Any, Any]] = [*self.instead, (closed, self._open)]
 
     def _open(self, block: Any, residual: Number) -> bool:
-        """In place of `closed`."""
+        # in place of `closed`
         self.gap = extreme("worse", self.gap, residual / (self._bound * block.size))
         return True
 

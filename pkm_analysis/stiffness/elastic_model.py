@@ -443,7 +443,7 @@ class Structure:
     def _springs(
         self, found: _Assembly, joints: tuple[JointBetween, ...], poses: dict[str, Array], values: dict[str, Array]
     ) -> list[SpringBetween]:
-        """Those between links, then those of joints."""
+        # those between links, then those of joints
         springs = list[SpringBetween]()
         for one in self.mechanism.springs:
             links = one.from_link, one.to_link

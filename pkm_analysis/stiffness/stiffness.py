@@ -489,7 +489,7 @@ class Stiffnesses:
         return found
 
     def _alike(self, at: Configuration, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Groups of these poses, each of one structure."""
+        # groups of these poses, each of one structure
         try:
             self._model(at.rows(rows))
         except DiffersError as error:

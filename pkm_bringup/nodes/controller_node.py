@@ -43,9 +43,9 @@ from pkm_control.loop_settings import ControllerSettings
 from pkm_control.motion.compensation import read_compliance
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import MotionPoints
-from pkm_control.operator_interface import DAMPING, NATURAL_FREQUENCY, POSITION, Mode, Outcome
+from pkm_control.operator_interface import DAMPING, IMPEDANCE, NATURAL_FREQUENCY, POSITION, Mode, Outcome
 from pkm_control.ros import motion_messages
-from pkm_description.mechanism import Inertial, Mechanism
+from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
@@ -176,10 +176,13 @@ class ControllerNode(Node):
         force = read_force_file(self._value("force_file"))
         compliance = read_compliance(self._value("compliance_file"), dynamics.kinematics)
 
+        soft = self.settings.law == IMPEDANCE
+
+        def noise() -> Array:
+            return encoder_noise(limits, *self._gains)
+
         def planning(mode: int) -> tuple[CurveCheck, Jog]:
-            check = CurveCheck(
-                dynamics, limits, mode, space, compliance, noise=lambda: encoder_noise(limits, *self._gains)
-            )
+            check = CurveCheck(dynamics, limits, mode, space, compliance, noise=noise, soft=soft)
             return check, Jog(check)
 
         def reference(stamp: Any, numbers: Any) -> PlatformReference:

@@ -237,13 +237,14 @@ class Controller(ABC):
 
     It looks `ahead` along the motion [s], and `commands` the ros2_control command interface of that name. A law that
     `uses_wrench` needs a force-torque sensor: `Measured.wrench`. One that `yields` gives way to what pushes the
-    platform, so that it leaves its reference on purpose. After a call, `saturated` (n_actuated,) tells which actuators
-    asked for more than their limit, and `saturations` counts, per actuator, the calls in which that happened.
+    platform, so that it leaves its reference on purpose; a `soft` one does so for errors of its model, too. After a
+    call, `saturated` (n_actuated,) tells which actuators asked for more than their limit, `saturations` how often.
     """
 
     commands = "effort"
     uses_wrench = False
     yields = False
+    soft = False
     ahead = 0.0
 
     def __init__(

@@ -33,20 +33,20 @@ class Freedoms:
         return Freedoms(np.asarray(dynamics.kinematics.subspace(home)), dynamics.mass_matrix(home))
 
     def tuned(self, stiffness: Array, damping: float, highest: float) -> tuple[Array, Array, float]:
-        """Stiffness (6, 6), damping (6, 6) that gives every direction the same ratio z, and a factor on the stiffness.
+        """Stiffness (6, 6), damping (6, 6) that gives every direction the same ratio z, and the least factor on a
+        direction's stiffness.
 
-        With M and K in the basis, K v = l M v are the squared natural frequencies l; the damping is M V diag(2 z
-        sqrt(l)) V^T M. The factor lowers the stiffness [N/m, N m/rad] so that no natural frequency exceeds `highest`
-        [rad/s].
+        With M and K in the basis, K v = l M v are the squared natural frequencies l, lowered to `highest` [rad/s]; K
+        is then M V diag(l) V^T M, and the damping M V diag(2 z sqrt(l)) V^T M.
         """
         root = np.linalg.cholesky(self.mass)
         whitened = np.linalg.solve(root, np.linalg.solve(root, self.basis.T @ stiffness @ self.basis).T)
         squares, vectors = np.linalg.eigh(0.5 * (whitened + whitened.T))
         factor = min(1.0, highest**2 / max(float(squares[-1]), 1e-12))
-        rates = 2.0 * damping * np.sqrt(np.maximum(factor * squares, 0.0))
-        viscosity = root @ vectors @ np.diag(rates) @ vectors.T @ root.T
-        inverse = np.linalg.pinv(self.basis)
-        return factor * stiffness, np.asarray(inverse.T @ viscosity @ inverse), factor
+        squares = np.clip(squares, 0.0, highest**2)
+        along = np.linalg.pinv(self.basis).T @ root @ vectors  # forces of unit accelerations in each
+        rates = 2.0 * damping * np.sqrt(squares)
+        return (along * squares) @ along.T if factor < 1.0 else stiffness, (along * rates) @ along.T, factor
 
     def mass_along(self, direction: Array) -> float:
         """Mass or inertia [kg or kg m^2] of the platform pushed along a direction (6,), base axes, otherwise free."""
@@ -55,6 +55,7 @@ class Freedoms:
 
 
 CARRIED = 0.25  # of the natural frequency: how quickly what is felt is carried
+_TUNED = 0.01  # s: how often an impedance follows the mass, which changes with the pose
 _LONGEST = 0.01  # s: a stall of the loop counts as no more
 
 
@@ -140,6 +141,10 @@ class ForceLaw(Controller):
         wanted = self.stiffness * displacement + self.viscosity * (reference.twist - measured.twist)
         return np.asarray(reference.acceleration + self.possible(wanted, measured))
 
+    def planned(self, reference: Reference, measured: Measured) -> Array:
+        """See `Controller.planned`: the motion's, and what carries the wrench that is felt."""
+        return self.efforts(reference.acceleration, self._carried, measured)
+
     def efforts(self, acceleration: Array, external: Array, measured: Measured) -> Array:
         """Efforts (n_actuated,) [N m or N] of an acceleration (6,) under an external wrench (6,), as `felt` has it."""
         return self.model.efforts(measured.pose, measured.twist, acceleration, measured.joints, external)
@@ -149,19 +154,42 @@ class Impedance(ForceLaw):
     """M e'' + D e' + K e = -w: w the wrench from outside, M the robot's own mass, which is not reshaped (Hogan, 1985).
 
     tau = ID(x, v, a_ref) + J^T (K e + D e'). With the mass left as it is the law is passive for every contact. The
-    natural frequencies of K on M are lowered to what rate and delay allow: `lowered` is the factor on K.
+    natural frequencies of K on M, as it is where the platform is, are lowered to what rate and delay allow: `lowered`
+    is the factor on K.
     """
+
+    soft = True
 
     def tune(self) -> None:
         """Set stiffness, as far as rate and delay allow, and damping from the task."""
         wanted = self.task.stiffness_matrix(self.length)
         self.spring, self.damper, self.lowered = self.freedoms.tuned(wanted, self.damping, self.natural_frequency)
+        self._tuned = 0.0  # s ago
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) [N m or N] of the impedance, before limits."""
+        self._tuned += self._passed
+        if self._tuned > _TUNED and np.isfinite(measured.jacobian).all():
+            self.freedoms = self._freedoms_at(measured)
+            self.tune()
         pull = self.spring @ displacement_between(measured.pose, reference.pose)
         pull += self.damper @ (reference.twist - measured.twist)
         return self.efforts(reference.acceleration, -pull, measured)
+
+    def _freedoms_at(self, measured: Measured) -> Freedoms:
+        """Those where the platform is: on an agile eye it is a third as heavy at the border as at home."""
+        basis, none = self.freedoms.basis, np.zeros(6)
+        if self._turns:
+            basis = np.linalg.svd(measured.jacobian, full_matrices=False)[0][:, : basis.shape[1]]
+        rates = left_inverse(measured.jacobian, self._independent) @ basis
+
+        def efforts(acceleration: Array) -> Array:
+            return self.model.efforts(measured.pose, none, acceleration, measured.joints, none)
+
+        held = efforts(none)
+        mass = rates.T @ np.column_stack([efforts(way) - held for way in basis.T])
+        mass = 0.5 * (mass + mass.T)
+        return Freedoms(basis, mass) if np.linalg.eigvalsh(mass)[0] > 0.0 else self.freedoms
 
 
 CROSSING = 1.0 / 6.0  # of the natural frequency: where the loop over the stiffest contact crosses one

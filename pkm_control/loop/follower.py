@@ -90,7 +90,9 @@ class TrajectoryFollower:
         self.override = 1.0
         self.time = 0.0
         self.compensation = None if compliance is None else Compensation(compliance, controller)
-        self.check = CurveCheck(controller.dynamics, controller.limits, 0, space, compliance, noise=controller.noise)
+        self.check = CurveCheck(
+            controller.dynamics, controller.limits, 0, space, compliance, noise=controller.noise, soft=controller.soft
+        )
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
         self.belts = dict(belts or {})
@@ -454,7 +456,7 @@ class TrajectoryFollower:
             apart = separation(measured.pose, reference.pose)
         # a law that yields to forces leaves its reference as it should
         distance, angle = (0.0, 0.0) if yields else apart
-        self.stray.judge(distance, angle, locator.observer.contradiction)
+        self.stray.judge(distance, angle, locator.astray(measured, yields))
         if self.stray.lost:
             if not self._let_go:
                 self._catch(self.stray.lost, measured, Outcome.PATH_TOLERANCE_VIOLATED)

@@ -93,8 +93,7 @@ _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it tak
 class StrayWatch:
     """Whether the platform is near its reference; where it has not been for a while, `lost` says why, until `reset`.
 
-    `largest` is the permitted distance [m]; 0: a fifth of the characteristic length [m]. In rotation, twice as many
-    radians as this is characteristic lengths.
+    `largest` is the permitted distance [m]; 0: a fifth of the characteristic length. In radians: twice that per length.
     """
 
     def __init__(self, characteristic_length: float, largest: float = 0.0) -> None:
@@ -103,12 +102,12 @@ class StrayWatch:
         self._score = self._departures = 0
         self.lost = ""
 
-    def judge(self, distance: float, angle: float, contradiction: str) -> None:
-        """Compare, in every period, the distance [m] and angle [rad] between platform and reference, and the drives."""
+    def judge(self, distance: float, angle: float, astray: str) -> None:
+        """Compare, in every period, distance [m] and angle [rad] of platform and reference; `astray`: drives are."""
         if self.lost:
             return
         far = self._beyond(distance, angle)
-        why = contradiction or (far and f"{far}: something holds or pushes it, or a drive does not follow")
+        why = astray or (far and f"{far}: something holds or pushes it, or a drive does not follow")
         self._score = self._score + _WORSE if why else max(0, self._score - 1)
         if self._score >= _LOST:
             self.lost = f"{why}; the drives are off until it is recovered"

@@ -40,7 +40,9 @@ class InMode:
         """What a follower needs in a working mode, at a possible pose (7,) of it, base frame; takes milliseconds."""
         k = controller.kinematics
         joints = np.array(k.inverse(pose, mode=mode).joints)
-        check = CurveCheck(controller.dynamics, controller.limits, mode, space, noise=controller.noise)
+        check = CurveCheck(
+            controller.dynamics, controller.limits, mode, space, noise=controller.noise, soft=controller.soft
+        )
         return cls(check, Jog(check), controller.in_mode(mode, pose, joints), np.array(pose), joints)
 
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from pkm_control.controllers.controller import Controller, Measured
+from pkm_control.controllers.controller import Controller, Measured, found_at
 from pkm_description.mechanism import Array
 from pkm_hardware.device_readings import ReadingWatch
 from pkm_kinematics import Kinematics
@@ -72,6 +72,7 @@ OTHER_MODE = (
     "type 1: its drives do not lead it back from there, it must be led back by hand and then recovered"
 )
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
+_RACING = 1.3  # times the limit of its velocity: a drive that moves so fast does not follow any more
 _NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand
 _PERIODS = 3  # as the platform comes nearer to a singularity now, it is there within so many: it may be behind it
 _BESIDE = 0.2  # rad, and of the characteristic length: further than that from the last reading, one says little
@@ -203,6 +204,20 @@ class PlatformLocator:
         turning = k.engine.actuated_turning
         off = np.where(turning, np.remainder(off + np.pi, 2.0 * np.pi) - np.pi, off / k.characteristic_length)
         return not (np.abs(off) <= far).all()
+
+    def astray(self, measured: Measured, yields: bool) -> str:
+        """What is wrong with the drives, where a platform `yields` also their working mode; empty: nothing."""
+        limits, speeds = self._controller.limits, np.abs(measured.velocities)
+        racing = speeds > _RACING * limits.velocity
+        if self.observer.contradiction:
+            return self.observer.contradiction
+        if racing.any():
+            i = int(np.argmax(speeds / limits.velocity))
+            unit = f"{limits.length_units[i]}/s"
+            return f"{limits.names[i]} moves at {speeds[i]:.3g} {unit}, its limit is {limits.velocity[i]:.3g} {unit}"
+        if yields and self.far_off(found_at(self._controller.kinematics, measured), measured.positions, FAR):
+            return OTHER_MODE
+        return ""
 
     def problem_at(self, positions: Array, mode: int) -> str:
         """Why the platform cannot be held at actuators (n_actuated,); empty: it can. At first it comes from home."""

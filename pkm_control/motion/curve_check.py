@@ -34,6 +34,7 @@ from pkm_kinematics.solve.singularity import margins, per_unit_speed, scaling
 from pkm_kinematics.status import closes
 
 SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come
+SOFT = 0.3, 0.2  # the same for types 1 and 2 where a law lets the platform stray as a spring does
 NOISE = 1.0 / 3.0  # of an effort limit: what a law may answer to the noise of encoders, as a standard deviation
 _FELT = 0.5  # of home's margin from type 2: nearer, drives feel four times the mass or more, and noise is looked at
 STRETCHED = 0.05  # the same for type 1, whose margin is as the root of the distance: 0.02 were within tracking errors
@@ -108,6 +109,7 @@ class CurveCheck:
     compliance: ComplianceTable | None = None
     payload: Inertial | None = None  # what the platform carries, in its frame
     noise: Callable[[], Array] | None = None  # see `Controller.noise`
+    soft: bool = False  # see `Controller.soft`
     kinematics: Kinematics = field(init=False)
 
     def __post_init__(self) -> None:
@@ -130,8 +132,9 @@ class CurveCheck:
         if not np.isfinite(at_home.type2):  # home is out of reach in this mode
             at_home = kinematics.singularity(kinematics.home, mode=0)
         of_home = np.array([at_home.type1, at_home.type2, at_home.limb_regularity], dtype=np.float64)
-        self._floors = np.array([STRETCHED, SHARE, SHARE]) * np.nan_to_num(of_home)
-        self._felt = _FELT * self._floors[1] / SHARE
+        shares = np.array([*(SOFT if self.soft else (STRETCHED, SHARE)), SHARE])
+        self._floors = shares * np.nan_to_num(of_home)
+        self._felt = _FELT * float(np.nan_to_num(of_home[1]))
         self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
 
     # -- trajectories -----------------------------------------------------------------------------------------------

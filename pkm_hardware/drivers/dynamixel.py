@@ -365,7 +365,7 @@ class DynamixelDriver(Driver):
         return bytes(row) if result == COMM_SUCCESS else None
 
     def _need(self, one: int, begin: int, end: int) -> bytes:
-        """As `_bytes`, of a drive that has to answer."""
+        # as `_bytes`, of a drive that has to answer
         for _ in range(_TRIES):
             self._require_wanted()
             row = self._bytes(one, begin, end)

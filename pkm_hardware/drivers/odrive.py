@@ -388,7 +388,7 @@ class ODriveDriver(Driver):
         board.late.clear()  # they are of the state before
 
     def _sees(self, board: Board, actuator: int) -> bool:
-        """Whether an axis needs no index, or has found it."""
+        # whether an axis needs no index, or has found it
         if self._blind[actuator]:
             name = self.properties.index[actuator]
             answer = self._asked(board, f"r {name}", time.monotonic() + self.silence)

@@ -444,7 +444,7 @@ def _singular(system: Array, z: Array) -> bool:
 
 
 def _minimised(system: Array, start: Array) -> Array:
-    """Point after Levenberg-Marquardt on the unit sphere."""
+    # point after Levenberg-Marquardt on the unit sphere
     size = len(start)
     z, damping = start / np.linalg.norm(start), 1e-2
     value = np.einsum("iab,a,b->i", system, z, z)

@@ -4,16 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pkm_client import RefusedError, Robot, Setup
 from pkm_client.simulated import SimulatedBackend
+from pkm_control.controllers.controller import Measured
+from pkm_control.loop.platform_locator import PlatformLocator
 from pkm_control.operator_interface import Mode
+from pkm_control.robot_loop import make_controller
 from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_kinematics.status import closes
 
 RATE = 250.0  # Hz
 
@@ -190,3 +196,38 @@ def test_a_hexapod_near_a_type_2_singularity_is_held_by_laws_in_the_actuators(la
         assert robot.state.mode is Mode.HOLDING
         assert robot.state.position_error < 1e-4
         robot.move_to(home)
+
+
+@pytest.mark.parametrize(("share", "readings", "stops"), [(1.5, 20, True), (1.5, 3, False), (1.2, 20, False)])
+def test_a_drive_that_races_turns_the_drives_off(share: float, readings: int, stops: bool) -> None:
+    """As of a hexapod that is pushed through a singularity, at 4.3 times the limit; not for one wrong reading."""
+    with Robot.simulated("gough_stewart", False, Setup(rate=RATE, controller="admittance")) as robot:
+        machine = robot._backend.loop.machine
+        read, left = machine.read, [readings]
+
+        def racing():
+            state = read()
+            left[0] -= 1
+            return replace(state, velocities=share * machine.limits.velocity) if left[0] >= 0 else state
+
+        machine.read = racing
+        robot.wait((readings + 10) / RATE)
+        state = robot.state
+        assert (state.mode is Mode.STOPPED) == stops, state.reason
+        assert ("its limit is 2 m/s" in state.reason) == stops
+
+
+def test_a_platform_that_yields_into_another_working_mode_is_let_go(of_gallery) -> None:
+    """Its drives pushed it on, saturated, 0.7 m from where it was to be."""
+    robot = of_gallery["five_bar"]
+    controller = make_controller("admittance", robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism), 1e-3)
+    locator, k = PlatformLocator(controller, 0.01), robot.kinematics
+    n = len(k.actuated_names)
+    for mode, wrong in ((0, ""), (1, "working mode")):
+        at = k.at(k.home, mode=mode)
+        assert closes(at.status)
+        measured = Measured(at.actuated, np.zeros(n), np.array(k.home), np.zeros(6), at.joints, at.forward_jacobian)
+        assert locator.astray(measured, False) == ""
+        found = locator.astray(measured, True)
+        assert wrong in found
+        assert bool(found) == bool(wrong)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pkm_control.control_errors import LawError
-from pkm_control.controllers.controller import Reference
+from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.force_task import ForceTask
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import TrajectoryFollower
@@ -333,3 +333,38 @@ def test_what_makes_no_sense_is_refused(of_gallery) -> None:
         Surroundings([Plane((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))])
     with pytest.raises(ValueError, match="points have shape"):
         Surroundings(points=[0.0, 0.0, 0.0])
+
+
+def test_an_impedance_follows_the_mass_that_the_platform_has_where_it_is(of_gallery) -> None:
+    """An agile eye is a third as heavy at its border as at home: damping for home's mass shook it at 250 Hz."""
+    robot = of_gallery["agile_eye"]
+    k, limits = robot.kinematics, ActuatorLimits.of(robot.kinematics.mechanism)
+    controller = make_controller(IMPEDANCE, robot.dynamics, limits, 0.004, 60.0)
+    pose = displace(np.array(k.home), np.array([0.0, 0.0, 0.0, 0.5, -0.4, 0.3]))
+    at, still = k.at(pose), np.zeros(6)
+    n = len(k.actuated_names)
+    measured = Measured(at.actuated, np.zeros(n), pose, still, at.joints, at.forward_jacobian)
+    for _ in range(4):
+        controller.command(Reference.at_rest(pose), measured)
+    S, mass = at.subspace, robot.dynamics.mass_matrix(at)
+    squares = np.linalg.eigvals(np.linalg.solve(mass, S.T @ controller.spring @ S)).real
+    rates = np.linalg.eigvals(np.linalg.solve(mass, S.T @ controller.damper @ S)).real
+    np.testing.assert_allclose(squares, 60.0**2, rtol=1e-6)  # each direction as stiff as the rate carries
+    np.testing.assert_allclose(rates, 2.0 * controller.damping * 60.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("law", "apart"), [(IMPEDANCE, 0.9), (ADMITTANCE, 0.003)])
+def test_at_a_limit_the_whole_correction_is_made_smaller(law: str, apart: float, of_gallery) -> None:
+    """Cut at single drives it pushed a hexapod aside, at 250 Hz through a singularity."""
+    robot = of_gallery["gough_stewart"]
+    k, limits = robot.kinematics, ActuatorLimits.of(robot.kinematics.mechanism)
+    controller = make_controller(law, robot.dynamics, limits, 0.001)
+    home, still = np.array(k.home), np.zeros(6)
+    at = k.at(home)
+    measured = Measured(at.actuated, np.zeros(6), home, still, at.joints, at.forward_jacobian, wrench=np.zeros(6))
+    far = Reference.at_rest(displace(home, np.array([apart, 0.0, 0.0, 0.3 * apart, 0.0, 0.0])))
+    held = controller.law(Reference.at_rest(home), measured)
+    wanted, given = controller.law(far, measured) - held, controller.command(far, measured) - held
+    assert controller.saturated.any()
+    assert np.abs(given + held).max() == pytest.approx(limits.effort.max())
+    np.testing.assert_allclose(given / np.linalg.norm(given), wanted / np.linalg.norm(wanted), atol=1e-6)
