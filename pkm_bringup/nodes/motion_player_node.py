@@ -130,7 +130,7 @@ class MotionPlayer(Node):
         self._mechanism, self._patient_since = mechanism, 0.0
         if not first or self._motion in ("", "none"):
             return
-        order = Order(self._motion, self._cycles, lambda problem: None)
+        order = Order(self._motion, self._cycles, lambda problem: None, asked=0.0)  # any stop before it ends it
         try:
             order.plan = planned(mechanism, self._motion, self._reserve, *self._files)
         except PkmError as error:  # the robot is not to blame

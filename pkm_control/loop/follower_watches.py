@@ -26,11 +26,13 @@ class MachineWatch:
     def __init__(self, beside: bool = False) -> None:
         self._beside = beside
         self._said = ""
+        self.followed = False  # once: before, no drives can go off
         self._until = 0.0  # s, on the clock of the caller: how long it is waited for
 
     def hear(self, state: str) -> None:
         """Note the life-cycle state that the machine reports."""
         self._said = state
+        self.followed |= state == ACTIVE
 
     def forget(self, now: float) -> None:
         """Discard reports from before a long silence: the machine may have restarted, brakes closed; `now` [s]."""

@@ -216,7 +216,7 @@ def set_gains(loop: ControlLoop, natural_frequency: float, damping: float) -> No
 
 def hear_machine(loop: ControlLoop, state: str) -> None:
     """Take the life-cycle state of a machine in another process."""
-    if state != Lifecycle.ACTIVE.value:
+    if state != Lifecycle.ACTIVE.value and loop.follower.machine.followed:
         loop.went_off = time.monotonic()
     loop.follower.machine.hear(state)
 

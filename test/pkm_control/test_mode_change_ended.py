@@ -176,6 +176,13 @@ def test_no_motion_begins_that_was_asked_for_before_the_drives_went_off(
     assert loop.follower.moving
 
 
+def test_drives_of_another_process_go_off_only_after_they_were_on(loop: ControlLoop) -> None:
+    """The motion of a launch is asked for before its machine is on for the first time."""
+    for state, off in (("inactive", False), ("active", False), ("inactive", True)):
+        requests.hear_machine(loop, state)
+        assert (loop.went_off > 0.0) == off
+
+
 def test_a_change_that_has_lost_the_robot_is_given_up_by_a_recovery(loop: ControlLoop) -> None:
     """Its readings do not go on from the last ones; at home they fit again."""
     change_until(loop, 0.5)

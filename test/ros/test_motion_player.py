@@ -274,6 +274,15 @@ def test_an_end_waits_only_so_long_for_the_page_of_a_report(graph: Graph, monkey
     drawing.result(10.0)
 
 
+def test_a_stop_before_the_motion_of_a_launch_begins_ends_it(graph: Graph) -> None:
+    """It said that nothing moved, and a few seconds later the robot did."""
+    graph.describe(load_mechanism("delta").urdf)
+    begun = time.monotonic()
+    player = graph.start(MotionPlayer, motion="circle")
+    graph.wait(lambda: player._order is not None)
+    assert player._order.asked < begun  # a stop since then ends a motion: see `GoalQueue`
+
+
 def test_a_motion_that_another_took_over_is_not_done(graph: Graph) -> None:
     player = graph.start(MotionPlayer, motion="none", stay=False)
     streams = SimpleNamespace(stop=lambda: None)
