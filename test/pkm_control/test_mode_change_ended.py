@@ -16,6 +16,7 @@ from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.follower import HALTED
+from pkm_control.loop.follower_watches import MachineWatch
 from pkm_control.loop.operator import RecoveryError, plan_change, recovery_pose
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.operator_interface import Mode
@@ -178,6 +179,7 @@ def test_no_motion_begins_that_was_asked_for_before_the_drives_went_off(
 
 def test_drives_of_another_process_go_off_only_after_they_were_on(loop: ControlLoop) -> None:
     """The motion of a launch is asked for before its machine is on for the first time."""
+    loop.follower.machine = MachineWatch()
     for state, off in (("inactive", False), ("active", False), ("inactive", True)):
         requests.hear_machine(loop, state)
         assert (loop.went_off > 0.0) == off
