@@ -21,6 +21,7 @@ def seen(follower: TrajectoryFollower) -> Any:
         changing=follower.change is not None,
         held=follower.known_hold,
         state=SimpleNamespace(lifecycle=Lifecycle.ACTIVE),
+        action=SimpleNamespace(reason=follower.reason),
     )
     return SimpleNamespace(situation=now, check=follower.check, jog=follower.jog)
 

@@ -300,7 +300,7 @@ class TrajectoryFollower:
         return "home"
 
     def restart(self) -> None:
-        """Take the next reading as the first one, of a platform at home: the machine was connected again."""
+        """Take the next reading as the first one: the machine was connected again."""
         self.relocate()
         self.locator.restart(self.check.mode)
         if self.compensation is not None:
@@ -540,9 +540,7 @@ class TrajectoryFollower:
         return Action(self.mode, command, reasons, speed=self.speed, withhold_command=verdict.withhold_command)
 
     def between(self, now: float, last: Action) -> Action:
-        """The action after the `last` one while a reading is missing, for so short a time that nothing is wrong: a
-        motion's plan goes on, and what the law added to it stays.
-        """
+        """The action while a reading is missing for a moment: the plan goes on, with what the law added last."""
         self.locator.ask(now)
         run, seen = self.run, self._last
         if run is None or self._jogging or seen is None or last.measured is not seen.measured or self.mode in _LOST:

@@ -159,7 +159,8 @@ def recovery_pose(running: RunningLoop) -> Array | None:
         if now.state.lifecycle is Lifecycle.FAULT:
             why = now.state.fault or now.action.reason
             raise RecoveryError(f"the drives are off ({why}): reset the machine (pkm reset), then enable them")
-        raise RecoveryError("there is no usable reading, so nothing can move")
+        why = f": {now.action.reason}" if now.action.reason else ""
+        raise RecoveryError(f"there is no usable reading, so nothing can move{why}")
     if now.moving:
         raise RecoveryError("the platform moves; stop it first")
     if now.changing:

@@ -50,6 +50,11 @@ class PlatformObserver:
         self._tracker = Tracker(self._kinematics, pose, joints)
 
     @property
+    def configuration(self) -> tuple[Array, Array]:
+        """The last known pose (7,) and joints (n_joints,)."""
+        return self._tracker.last.pose, self._tracker.last.joints
+
+    @property
     def pose(self) -> Array:
         """The last known pose (7 + r,), with the positions of redundant joints behind it."""
         last = self._tracker.last
@@ -164,6 +169,7 @@ class PlatformLocator:
         self._plausible = ReadingWatch(controller.limits)
         self._asked = -math.inf  # s: when anything was last asked
         self._from_home = False  # the assembly mode is known again where the platform is near home
+        self._before: tuple[Array, Array] | None = None  # pose and joints that were known when it began anew
 
     def ask(self, now: float) -> None:
         """Note that the platform is asked for."""
@@ -184,6 +190,9 @@ class PlatformLocator:
             self._from_home = False
             self.observer.forget(mode)
             self.assembly.forget()
+        if self._before is not None:
+            self._set_out(self.observer, positions)
+            self._before = None
         measured = self.observer.observe(positions, velocities)
         if measured is not None:
             self.assembly.judge(measured, self.out_of_touch or self._asked - self.heard > self._max_age)
@@ -225,10 +234,20 @@ class PlatformLocator:
         if self.heard == -math.inf:
             observer = PlatformObserver(self._controller.kinematics)
             observer.forget(mode)
+            self._set_out(observer, positions)
             observer.observe(positions, np.zeros(len(positions)))
         if observer.reason:
             return observer.reason
         return OTHER_MODE if self.far_off(observer.pose, positions, FAR) else ""
+
+    def _set_out(self, observer: PlatformObserver, positions: Array) -> None:
+        # on from where the platform was, if its drives are still there
+        if self._before is None:
+            return
+        engine = self._controller.kinematics.engine
+        off = np.abs(self._before[1][engine.actuated_column] - positions)
+        if (off <= np.where(engine.actuated_turning, FAR, FAR * engine.characteristic_length)).all():
+            observer.start(*self._before)
 
     def passed(self, stamps: float, silence: float) -> float:
         """Time since the last usable reading, as far as anything may move for it [s]: by the `stamps` of the two, or by
@@ -251,7 +270,11 @@ class PlatformLocator:
         self.assembly.forget()
 
     def restart(self, mode: int) -> None:
-        """Take the next reading as the first one, of a platform at home (near home, if its pose was unknown)."""
+        """Begin anew where the platform was, if its drives are still there, else at home, or near it."""
+        if self.assembly.pose_unknown:
+            self._before = None
+        elif self.heard > -math.inf:
+            self._before = self.observer.configuration
         self.observer.forget(mode)
         self._from_home = bool(self.assembly.pose_unknown)
         self.assembly.restart()

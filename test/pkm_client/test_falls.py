@@ -231,3 +231,17 @@ def test_a_platform_that_yields_into_another_working_mode_is_let_go(of_gallery) 
         found = locator.astray(measured, True)
         assert wrong in found
         assert bool(found) == bool(wrong)
+
+
+def test_after_an_emergency_stop_the_platform_is_where_it_was() -> None:
+    """From home, the straight way of the drives to there leads through a singularity: nothing led it back."""
+    there = np.array([-0.046, -0.238, -0.121, -0.227, 0.276, -0.335, 0.872])
+    there[3:] /= np.linalg.norm(there[3:])
+    with Robot.simulated("hexaglide", False, Setup(rate=RATE)) as robot:
+        robot.move_to(there)
+        robot.emergency_stop()
+        robot.reset()
+        robot.enable()
+        robot.wait(0.1)
+        assert robot.state.mode is Mode.HOLDING, robot.state.reason
+        np.testing.assert_allclose(robot.state.pose, there, atol=1e-4)
