@@ -470,7 +470,9 @@ class MotionPlanner:
                     break
             else:
                 load = self._effort_load(at, 0.0 * twist, 0.0 * acceleration, carried)
-                raise load.error("at rest on the path", _REMEDY_HEAVY)
+                if load.ratio > 1.0:
+                    raise load.error("at rest on the path", _REMEDY_HEAVY)
+                raise slowed(high).error("on the path, however slowly", _REMEDY_SINGULAR)
             over, load = slowed(low).ratio, slowed(high)
             for _ in range(10):  # along the chord over 1 / factor^2, in which loads are convex but for friction
                 if load.ratio > _USED_UP:
@@ -618,6 +620,7 @@ _REMEDY_FRICTION = (
     "choose stronger actuators, or correct the friction"
 )
 _REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another path or stronger actuators"
+_REMEDY_SINGULAR = "the path comes too near a type 2 singularity, where drives push in vain; choose another"
 
 
 def _dwell(pieces: list[Piece], motion: MotionFile, index: int) -> None:

@@ -329,3 +329,13 @@ def test_joint_acceleration_limits_are_kept(planner) -> None:
     motion = planner.kinematics.motion(sample.pose, sample.twist, sample.acceleration)
     most = (1.0 - planner.reserve) * 40.0
     assert 0.85 * most < np.abs(motion.actuated_accelerations).max() < most * SLACK
+
+
+def test_a_path_beside_a_singularity_is_not_said_to_be_too_heavy(of_gallery) -> None:
+    """It said that 0 N m were too much for an arm that carries nothing."""
+    robot = of_gallery["five_bar"]
+    planner = MotionPlanner(robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism), reserve=0.4)
+    level = (0.0, 0.0, 0.0, 0.0, 1.0)
+    a, b = (-0.10747484730902525, 0.2611589311647679, *level), (0.045154858684015295, 0.06755990368606804, *level)
+    with pytest.raises(LimitError, match=r"however slowly: effort of left_arm would be .* type 2 singularity"):
+        planner.between(np.array(a), np.array(b))
