@@ -30,6 +30,9 @@ PARALLEL = 0.1  # sine of the angle between a slide and a beam along it
 GROUND, PLATFORM = 0, -1  # a node; in place of a joint's number
 SLIDE, TURN = 2, 5  # degree of freedom of a prismatic joint, and of one that turns
 POINT = 1e-12  # m: of a shorter spring the direction is lost
+_NO_CABLE = (
+    ', as bars that bend and buckle; for cables write <param name="cable_stiffness">, E A in N, at their winches'
+)
 _LOOSE = {  # degrees of freedom that joints leave free, of slides along and turns about x, y, z of the joint
     LoopType.SPHERICAL: (3, 4, 5),
     LoopType.UNIVERSAL: (3, 4),
@@ -224,6 +227,12 @@ class Structure:
             if joint.drive is not None and joint.drive.cable is not None
             for name in (joint.parent, joint.child)
         }
+        self._pulled = {
+            name
+            for joint in self.joints
+            if joint.drive is not None and joint.drive.effort_range[1] <= 0.0 and joint.type is JointType.PRISMATIC
+            for name in (joint.parent, joint.child)
+        }
         self.body_of = {name: k for k, body in enumerate(self.bodies) for name in body}
         self._constant: dict[int, Body] = {}
         self._constant_pieces: dict[int, list[Piece]] = {}
@@ -345,7 +354,8 @@ class Structure:
             if not link.beams and ends:
                 continue
             if (asked and any(beam.material for beam in link.beams)) or not link.beams:
-                found += drawn(link, frame, self._visuals.get(name, ()))
+                bars = drawn(link, frame, self._visuals.get(name, ()))
+                found += [bar._replace(source=bar.source + _NO_CABLE) for bar in bars] if name in self._pulled else bars
         between_joints = any(beam.section and beam.ends is None for name in body for beam in m.link_named[name].beams)
         if not between_joints or not any(p.one.type in _SLIDING for p in placed if {*body} & {*p.links}):
             self._constant_pieces[k] = found  # the same at any pose

@@ -188,6 +188,14 @@ def test_cables_that_cannot_hold_a_load_are_told(capsys: pytest.CaptureFixture[s
     assert min(one["tension"] for one in told["hanging"]) == pytest.approx(50.0)
 
 
+def test_winches_without_the_stiffness_of_their_cables_are_told_to_be_bars() -> None:
+    text = re.sub(r'<param name="cable_(stiffness|mass)">[^<]*</param>', "", load_mechanism("cable_8").urdf)
+    found = Analysis(load_mechanism(text)).stiffness()
+    assert 'as bars that bend and buckle; for cables write <param name="cable_stiffness">' in str(found)
+    assert all("cable_stiffness" in one["source"] for one in found.to_dict()["beams"])
+    assert "cable_stiffness" not in str(cables().stiffness())
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
