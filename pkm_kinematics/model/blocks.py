@@ -129,14 +129,28 @@ def split(graph: Graph, limb: tuple[tuple[int, ...], tuple[int, ...]], J: Array)
         at += graph.closures[k].rows
     known: set[int] = set()
     open_closures = list(closures)
-    plans = []
+    plans: list[Plan] = []
     while open_closures:
         group = _smallest_group(graph, open_closures, known, column, rows, J)
-        unknown = set().union(*(tied(graph, graph.closures[k]) for k in group)) - known
-        plans.append(Plan(tuple(sorted(unknown)), group))
+        tying = set().union(*(tied(graph, graph.closures[k]) for k in group))
+        unknown = tying - known
+        plan = Plan(tuple(sorted(unknown)), group)
+        ball = next((p for p in plans if _holds_a_ball(graph, p) and tying & known <= set(p.bodies)), None)
+        ends = {end for k in group for end in (graph.closures[k].predecessor, graph.closures[k].successor)}
+        J_loop = np.vstack([J[rows[k]] for k in group])[:, [column[b] for b in sorted(tying)]]
+        if ball and records.PLATFORM not in ends and rank(J_loop) > len(unknown):
+            # The loop holds joints of the arm, too. On its own the arm, as a parallelogram's crank and coupler
+            # (CaPaMan), gets stretched where the limb is regular.
+            plans[plans.index(ball)] = Plan(tuple(sorted(ball.bodies + plan.bodies)), ball.closures + group)
+        else:
+            plans.append(plan)
         known |= unknown
         open_closures = [k for k in open_closures if k not in group]
     return plans
+
+
+def _holds_a_ball(graph: Graph, plan: Plan) -> bool:
+    return len(plan.bodies) == 3 and [graph.closures[k].kind for k in plan.closures] == [records.SPHERICAL]
 
 
 def _smallest_group(

@@ -81,3 +81,22 @@ def test_conditions_of_small_blocks_are_those_of_singular_values(invert, n):
         np.testing.assert_allclose(out.reshape(n, 3), np.linalg.pinv(J), rtol=1e-8, atol=1e-9)
         values = np.linalg.svd(J / np.linalg.norm(J, axis=0), compute_uv=False)
         assert condition == pytest.approx(n / np.sqrt((values**2).sum() * (values**-2.0).sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("beyond", [0.0, 1e-8, 3e-7])
+def test_a_parallelogram_is_regular_where_its_crank_points_from_the_coupler_to_the_ball(of_gallery, beyond):
+    """Crank and coupler alone are an arm that is stretched there, at the end of the crank's range."""
+    robot = of_gallery["capaman"]
+    k = robot.kinematics
+    drives = np.array(k.inverse(k.home).actuated)
+    drives[0] = np.pi / 4 + beyond
+    pose = k.forward(drives).pose
+    assert k.singularity(pose).limb_regularity > 0.1
+    np.testing.assert_allclose(k.inverse(pose).actuated, drives, atol=1e-13)
+    rates, step = np.array([0.3, -0.2, 0.5]), 1e-5
+    before, after = (k.forward(drives + sign * step * rates).pose for sign in (-1.0, 1.0))
+    moved = (np.array(after) - np.array(before))[:3] / (2.0 * step)
+    np.testing.assert_allclose(k.at(pose).platform_twist(rates)[:3], moved, atol=1e-8)
+    beside = k.forward(drives + np.array([1e-3, 0.0, 0.0])).pose
+    weight = robot.dynamics.gravity(pose).effort
+    np.testing.assert_allclose(weight, robot.dynamics.gravity(beside).effort, rtol=0.02)
