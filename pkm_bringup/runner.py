@@ -31,7 +31,14 @@ from typing import IO, Any
 import yaml
 
 from pkm_bringup import bringup
-from pkm_bringup.command_line.measured import drives_warning, forget_measured, is_cut_off, is_measured, say_fault
+from pkm_bringup.command_line.measured import (
+    drives_warning,
+    forget_measured,
+    is_cut_off,
+    is_measured,
+    say_drives_may_be_on,
+    say_fault,
+)
 from pkm_bringup.command_line.outputs import leave_terminal
 from pkm_client import options
 from pkm_client.options import SETTINGS, SWITCH
@@ -39,6 +46,7 @@ from pkm_description import PkmError
 from pkm_description.gallery import robot_names
 from pkm_description.ros.transport import transport_environment
 from pkm_description.urdf import robot_cache
+from pkm_hardware.machine_kinds import SIMULATED
 from pkm_runtime.child_processes import ENDING, Child, end_with_parent, in_own_session, name_process
 from pkm_runtime.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_runtime.progress import progress
@@ -123,12 +131,22 @@ def _run(
         start(spec)
     code = group.wait()
     group.stop()
+    if group.killed:
+        say_killed(group, values)
+        code = code or 1
     if group.leader_was_cut_off():
         return interrupted()
-    if group.killed:
-        print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
-        code = code or 1
     return 1 if drives_warning() else code or group.code_of_leader() or (CUT_OFF if is_cut_off() else 0)
+
+
+def say_killed(group: ProcessGroup, values: bringup.Values) -> None:
+    """Say which nodes had to be killed; with real drives among them, the run ends with the warning of those."""
+    killed = f"{', '.join(group.killed)} did not end and had to be killed"
+    print(f"pkm run: {killed}", file=sys.stderr, flush=True)
+    real = values["hardware"] != SIMULATED and values["simulate"] != "true"
+    if real and group.killed_with_drives and not drives_warning():
+        warning = importlib.import_module("pkm_hardware.machine").drives_may_be_on
+        say_drives_may_be_on(warning(TimeoutError(killed)))
 
 
 def only_one(namespace: str) -> IO[str]:
@@ -323,6 +341,11 @@ class ProcessGroup:
     def leader_was_cut_off(self) -> bool:
         """Whether the leading node was still starting when it was asked to end, and has reported nothing."""
         return -signal.SIGINT in self._codes_of_leader()
+
+    @property
+    def killed_with_drives(self) -> bool:
+        """Whether a machine's node is among them."""
+        return any("hardware" in self._specs[name].nodes for name in self.killed)
 
     def _codes_of_leader(self) -> list[int | None]:
         return [self.processes[name].poll() for name, spec in self._specs.items() if spec.leads]

@@ -18,8 +18,17 @@ import yaml
 
 from pkm_bringup import bringup, runner, warm_kernels
 from pkm_bringup.bringup import NodeSpec
-from pkm_bringup.command_line.measured import forget_measured, reported_fault
-from pkm_bringup.runner import Gate, ProcessGroup, forked, main, read_settings, ros_arguments, write_parameters
+from pkm_bringup.command_line.measured import drives_warning, forget_measured, reported_fault
+from pkm_bringup.runner import (
+    Gate,
+    ProcessGroup,
+    forked,
+    main,
+    read_settings,
+    ros_arguments,
+    say_killed,
+    write_parameters,
+)
 from pkm_bringup.start import HELD_BACK, NODES
 from pkm_client import NoRobotError, Robot
 from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
@@ -225,6 +234,35 @@ def test_a_leader_that_was_still_starting_is_known() -> None:
     assert not group.leader_was_cut_off()
     group.stop()
     assert group.leader_was_cut_off()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "hardware", "simulate", "warned"),
+    [
+        (("hardware", "controller"), "servos", "false", True),
+        (("hardware", "controller"), "servos", "true", False),
+        (("hardware", "controller"), "simulated", "false", False),
+        (("page",), "servos", "false", False),
+    ],
+)
+def test_drives_whose_node_had_to_be_killed_may_be_on(
+    nodes: tuple[str, ...], hardware: str, simulate: str, warned: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    deaf = "import signal; [signal.signal(n, signal.SIG_IGN) for n in (2, 15)]; print('up', flush=True); signal.pause()"
+    process = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE, start_new_session=True)
+    group = ProcessGroup(patience=(0.1, 0.1, 5.0))
+    group.start(NodeSpec("control", holds=nodes), process)
+    assert process.stdout is not None
+    with process.stdout as said:
+        said.readline()
+        group.stop()
+    forget_measured()
+    try:
+        say_killed(group, {"hardware": hardware, "simulate": simulate})
+        assert "control did not end and had to be killed" in capfd.readouterr().err
+        assert ("cut their power" in drives_warning()) == warned
+    finally:
+        forget_measured()
 
 
 def test_the_leader_ends_the_run() -> None:
