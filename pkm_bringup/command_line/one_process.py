@@ -37,6 +37,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self._asked = self._moving = self._ended = self._given_up = self._over = False
+        self.harmless = False  # no drive is real: what does not end in order is interrupted where it hangs
         self.warning = ""  # that drives may be on: the last line, whatever else there is to say
 
     def is_set(self) -> bool:
@@ -51,6 +52,8 @@ class Interruption:
     def motion_ended(self) -> Callable[[], bool]:
         """From now on, a request gives up what is left to do, which the returned function says."""
         self._ended = True
+        if self.harmless:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
         return lambda: self._given_up
 
     def is_over(self) -> None:
@@ -73,6 +76,9 @@ class Interruption:
         self._asked = True
         if not (self._moving or self._over):
             raise KeyboardInterrupt
+        if self.harmless and not self._over:
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, _FROZEN)
 
 
 def run_in_one_process(
@@ -101,7 +107,9 @@ def run_in_one_process(
         # a compiler that is interrupted where it was called from C swallows that, and fails later in its own way
         if not isinstance(error, KeyboardInterrupt) and not interruption.before_motion:
             raise
-        print("\nended before the motion began; nothing was run, and there is no report", file=sys.stderr)
+        hung = interruption.harmless and not interruption.before_motion
+        how = f"ended where it hung for {_FROZEN:g} s" if hung else "ended before the motion began; nothing was run"
+        print(f"\n{how}, and there is no report", file=sys.stderr)
         return 130
     finally:
         for number, handler in previous.items():

@@ -239,6 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         file = read_machine_file(given.hardware_file)
         settings = MachineSettings(kind=file.kind, file=given.hardware_file)
         real = not (given.dry or given.simulate)
+        interruption.harmless = not real
         guardian = Guardian(partial(last_resort, mechanism, settings)) if real else None
         try:
             kinematics, recording = play(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import threading
 import time
 from pathlib import Path
@@ -255,3 +256,19 @@ def test_drives_that_stand_in_another_working_mode_stay_off(
     assert not enabled
     assert "The drives stay off: left_arm at -0.6863 rad (at home 2.314)" in said
     assert "is an `offset`" in said
+
+
+def test_a_law_that_never_returns_is_interrupted_where_no_drive_is_real(
+    hexapod_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def hang(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        until = time.monotonic() + 30.0
+        while time.monotonic() < until:
+            pass
+
+    monkeypatch.setattr("pkm_bringup.command_line.play.hold", hang)
+    began = time.monotonic()
+    assert main([ROBOT, "--hardware-file", str(hexapod_file), "--motion", MOTION, "--dry"]) == 130
+    assert time.monotonic() - began < 25.0
+    assert "ended where it hung for 3 s" in capsys.readouterr().err
