@@ -396,8 +396,7 @@ class CurveCheck:
         deficits, side, felt = self._margins(at, inset)
         if felt.size and self.noise is not None:
             yield
-            steered = room is not None  # which cannot wait for all
-            deficits = self._with_noise(deficits, at, felt[:1] if steered else felt, 1.0 + INSET * steered)
+            deficits = self._with_noise(deficits, at, felt[:1] if inset else felt, 1.0 + INSET * inset)
         note(~np.isfinite(deficits).all(axis=1), lambda i: "the configuration is singular")
         note(np.diff(side, prepend=side[0]) != 0.0, lambda i: "it crosses a type 2 singularity")
         deeper = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)

@@ -382,7 +382,7 @@ class ODriveDriver(Driver):
                 one.line.write(with_checksum(place))
             if time.monotonic() > until:
                 answer = self._asked(board, f"r axis{axis}.{self.error}", until + self.silence)
-                why = f"{self.error} {answer}{self._named(answer)}"
+                why = f"{self.error} {answer}{_named(self.error, answer)}"
                 problem = f"does not enter closed loop ({why}): is it calibrated?"
                 raise DeviceError(f"{board.line.port}: axis{axis} {problem}")
         board.late.clear()  # they are of the state before
@@ -417,7 +417,7 @@ class ODriveDriver(Driver):
             times = 5
 
     def _is_idle(self, board: Board) -> bool:
-        """Whether all axes of a board say that they are idle; their watchdogs are then disarmed."""
+        # whether all axes of a board say so; their watchdogs are then disarmed
         with self._noted(board):
             if board.says_idle():
                 rows = [f"w axis{axis}.config.enable_watchdog 0" for _, axis in board.axes]
@@ -471,7 +471,7 @@ class ODriveDriver(Driver):
                 place = f"f {axis}"
                 if (found := board.ask_or_late(place, _PATIENCE)) is not None:
                     answer, self._times[actuator] = found
-                    self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
+                    self._positions[actuator], self._velocities[actuator] = _place_in(board, answer)
             self._ask_in_turn(board)
             # only now: an answer that came while this computer stalled has been read
             if board.since is not None and time.monotonic() - board.since > self.silence:
@@ -496,11 +496,8 @@ class ODriveDriver(Driver):
             raise self._reported(board, axis, answer)
 
     def _reported(self, board: Board, axis: int, error: str | None) -> DeviceError:
-        what = f"axis{axis}.{self.error} is {error}{self._named(error)}"
+        what = f"axis{axis}.{self.error} is {error}{_named(self.error, error)}"
         return DeviceError(f"the ODrive on {board.line.port} reports: {what}")
-
-    def _named(self, error: str | None) -> str:
-        return error_names(error) if self.error == _ACTIVE_ERRORS else ""
 
     def _ask_more(self, board: Board, actuator: int, axis: int) -> None:
         asked = self.properties
@@ -521,7 +518,7 @@ class ODriveDriver(Driver):
         answer = self._asked(board, f"f {axis}", until)
         if answer is None:
             return  # the next period asks anew
-        self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
+        self._positions[actuator], self._velocities[actuator] = _place_in(board, answer)
         self._times[actuator] = board.asked
         place = f"p {axis} {self._positions[actuator]:.6f} 0 0"
         self._arm(board, axis, place)
@@ -530,15 +527,6 @@ class ODriveDriver(Driver):
         self._held[actuator] = True
         self._searching[actuator] = self._blind[actuator] = False
 
-    @staticmethod
-    def _numbers(board: Board, answer: str) -> tuple[float, float]:
-        try:
-            position, velocity = (float(word) for word in answer.split())
-        except ValueError:
-            port = board.line.port
-            raise DeviceError(f"the ODrive on {port} answers '{answer}', not position and velocity") from None
-        return position, velocity
-
     def _asked(self, board: Board, question: str, until: float) -> str | None:
         while time.monotonic() < until:
             self._require_wanted()
@@ -546,6 +534,19 @@ class ODriveDriver(Driver):
             if answer is not None:
                 return answer
         return None
+
+
+def _named(asked: str, error: str | None) -> str:
+    return error_names(error) if asked == _ACTIVE_ERRORS else ""
+
+
+def _place_in(board: Board, answer: str) -> tuple[float, float]:
+    try:
+        position, velocity = (float(word) for word in answer.split())
+    except ValueError:
+        port = board.line.port
+        raise DeviceError(f"the ODrive on {port} answers '{answer}', not position and velocity") from None
+    return position, velocity
 
 
 def _number_in(board: Board, name: str, answer: str | None) -> float:
