@@ -111,6 +111,7 @@ def test_a_hexapod_with_noise_is_jogged_to_its_border_and_stays_there(about: tup
             robot.move_to(nearer)
 
 
+@pytest.mark.by_day(0.5)
 @pytest.mark.parametrize(("name", "about"), [("delta", 0.0), ("gough_stewart", 0.0), ("gough_stewart", 0.5)])
 def test_noise_takes_the_efforts_that_motions_are_judged_by(name: str, about: float) -> None:
     """As measured while a machine with noise holds; the loop adds a little to what its gains alone make of it."""

@@ -429,6 +429,7 @@ def test_answers_that_are_always_a_little_late_are_readings(
     assert "WATCHDOG_TIMER_EXPIRED" in machine.fault
 
 
+@pytest.mark.by_day(0.03)
 @pytest.mark.parametrize("delay", [0.01, 0.02, 0.03])
 def test_answers_that_are_periods_late_are_readings_of_every_axis(
     biglide: Kinematics, board: SimulatedODrive, tmp_path: Path, delay: float
