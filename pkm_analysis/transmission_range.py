@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import PICTURES, AnalysisError, check_ending
 from pkm_analysis.plottable import Plottable
 from pkm_analysis.requirements.grammar import by_default, read_number, shown
-from pkm_description.command_options import add_robot, write_files, write_output, wrong
+from pkm_description.command_options import Parser, add_robot, write_files, write_output, wrong
 from pkm_description.load import load_model, xacro_arguments
 from pkm_description.mechanism import Array, Joint
 from pkm_description.tree_model import TreeModel
@@ -466,7 +466,7 @@ def _element(found: TransmissionRange, plugin: str) -> ET.Element:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(prog="pkm transmission", description="Say what a linkage does to a joint.")
+    p = Parser(prog="pkm transmission", description="Say what a linkage does to a joint.")
     add_robot(p)
     for names, text, more in OPTIONS:
         p.add_argument(*names.split(), help=text, **(more or FILE))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError, check_ending
-from pkm_description.command_options import NO, wrong
+from pkm_description.command_options import NO, Parser, wrong
 from pkm_description.formats.convert import WRITERS
 from pkm_description.joint_geometry import freedoms
 from pkm_description.load import load_mechanism, load_model
@@ -335,7 +335,7 @@ def lean_call(t: Transmission) -> float:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     about = "Load, check, solve and convert public files with closed loops, and print the results for each."
-    p = argparse.ArgumentParser(prog="pkm zoo", description=about)
+    p = Parser(prog="pkm zoo", description=about)
     p.add_argument("names", nargs="*", metavar="NAME", help="files of the table; all if none is given")
     text = "folder with clones as OWNER/NAME, at any commit; by default git fetches the commits of the table"
     p.add_argument("--from", dest="clones", type=Path, metavar="DIR", help=text)

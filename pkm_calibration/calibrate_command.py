@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pkm_description import load_mechanism
-from pkm_description.command_options import OPEN, add_robot, wrong
+from pkm_description.command_options import OPEN, Parser, add_robot, wrong
 from pkm_description.load import CORRECTIONS, xacro_arguments
 from pkm_runtime.errors import PkmError
 from pkm_runtime.json_text import json_text
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="pkm calibrate",
         description="Estimate the joint locations of a real robot from measurements, or plan poses to measure. "
         "`pkm calibrate printer.cfg` calibrates a 3D printer.",
@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
 
 def printer_parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="pkm calibrate",
         description="Calibrate a delta printer from measurements of its firmware: Klipper's printer.cfg after "
         "DELTA_CALIBRATE or DELTA_ANALYZE, and SAVE_CONFIG; or points probed by Marlin or RepRapFirmware, a CSV with "

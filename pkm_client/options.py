@@ -5,23 +5,20 @@ from __future__ import annotations
 
 import argparse
 import csv
-import difflib
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pkm_control.motion.files.shipped import motion_names
 from pkm_control.operator_interface import DAMPING, LAWS, NATURAL_FREQUENCY
-from pkm_description.command_options import ROBOT, XACRO_ARGS, within
+from pkm_description.command_options import ROBOT, XACRO_ARGS, Parser, within
 from pkm_description.command_options import add_robot as add_robot
 from pkm_hardware.machine_kinds import KINDS, SIMULATED
 from pkm_runtime.scheduling import PRIORITY
 
 SWITCH = ("true", "false")
-_NEAR = 0.8  # similarity from which the name of an option is suggested
 MOTION = f"motion to run: a CSV file, {', '.join(motion_names())}, or auto (what suits the robot)"
 
 
@@ -113,9 +110,7 @@ class Switch(argparse.Action):
         setattr(namespace, self.dest, not negated and values != "false")
 
 
-class Parser(argparse.ArgumentParser):
-    """Reports an error in one line, with the nearest option, rather than after a page of all of them."""
-
+class _SwitchParser(Parser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Let a word follow a switch that is no value of it, such as the robot in `--no-page delta`."""
         words = list(sys.argv[1:] if args is None else args)
@@ -126,20 +121,10 @@ class Parser(argparse.ArgumentParser):
                 words[k] = f"--{word[5:]}=false" if word.startswith("--no-") else f"{word}=true"
         return super().parse_known_args(words, namespace)
 
-    def error(self, message: str) -> NoReturn:
-        """End with exit status 2."""
-        known = [name for action in self._actions for name in action.option_strings]
-        unknown = message.partition("unrecognized arguments:")[2]
-        words = re.findall(r"(?<!\S)(?:--[\w-]+|\w+(?=:=))", unknown)  # --name, or name:=value as launch has it
-        words = [f"--{word.removeprefix('--').replace('_', '-')}" for word in words]
-        near = [match for word in words for match in difflib.get_close_matches(word, known, 1, _NEAR)]
-        hint = f"; did you mean {' '.join(near)}?" if near else ""
-        self.exit(2, f"{self.prog}: error: {message}{hint} ('{self.prog} --help' tells all options)\n")
-
 
 def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
     """The parser of the command `pkm word`, without options; the epilog comes after them."""
-    return Parser(f"pkm {word}", description=description, epilog=epilog, formatter_class=Help)
+    return _SwitchParser(f"pkm {word}", description=description, epilog=epilog, formatter_class=Help)
 
 
 def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:

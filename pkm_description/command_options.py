@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pkm_runtime.describable import SCALES, number_and_unit
 from pkm_runtime.errors import UsageError
@@ -20,6 +22,21 @@ XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value' (pk
 _COMMENTS = {".md": "\n<!-- {} -->"} | dict.fromkeys((".c", ".h", ".hpp", ".comp", ".ino"), "/* {} */")
 NO, WRONG, OPEN = 1, 2, 3  # exit statuses: the answer is no, or it failed; asked wrongly; neither yes nor no follows
 CORRECTIONS = "file of corrections: the robot as it was built (pkm calibrate)"
+_NEAR = 0.8  # similarity from which the name of an option is suggested
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports an error in one line, with the nearest option, rather than after a page of all of them."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit status 2."""
+        known = [name for action in self._actions for name in action.option_strings]
+        unknown = message.partition("unrecognized arguments:")[2]
+        words = re.findall(r"(?<!\S)(?:--[\w-]+|\w+(?=:=))", unknown)  # --name, or name:=value as launch has it
+        words = [f"--{word.removeprefix('--').replace('_', '-')}" for word in words]
+        near = [match for word in words for match in difflib.get_close_matches(word, known, 1, _NEAR)]
+        hint = f"; did you mean {' '.join(near)}?" if near else ""
+        self.exit(2, f"{self.prog}: error: {message}{hint} ('{self.prog} --help' tells all options)\n")
 
 
 class _RobotArguments(argparse.Action):

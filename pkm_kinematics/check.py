@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pkm_description.command_options import NO, add_robot, wrong
+from pkm_description.command_options import NO, Parser, add_robot, wrong
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats import DOUBT
 from pkm_description.from_urdf import mechanism_from_urdf
@@ -539,7 +539,7 @@ def _arguments_text(path: Path | None) -> str:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="pkm check",
         description="Check the URDF+ description of a parallel robot and print the results. "
         "Lengths in m, angles in degrees (with --json in rad), efforts in N or N m.",

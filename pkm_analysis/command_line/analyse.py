@@ -13,7 +13,7 @@ import pkm_analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.question import Found, add_output, answered
 from pkm_analysis.command_line.tasks import TASKS
-from pkm_description.command_options import add_robot
+from pkm_description.command_options import Parser, add_robot
 from pkm_runtime.errors import nearest
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ OVERVIEW = ("type2", "isotropy")  # mapped by default
 def parser() -> argparse.ArgumentParser:
     """The command line without a task."""
     tasks = "".join(f"\n  {one.word:<9}  {one.brief}" for one in TASKS.values())
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="pkm analyse",
         description="Say what a robot can do, and how well. With a task after the robot, that task in full.",
         epilog=f"tasks:{tasks}\n\n'pkm analyse ROBOT TASK --help' tells the options of a task.",

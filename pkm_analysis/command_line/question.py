@@ -14,7 +14,7 @@ import pkm_analysis
 from pkm_analysis.analysis_errors import MESHES, PICTURES, AnalysisError, check_ending
 from pkm_analysis.requirements.grammar import check_coordinate, check_name, check_proved, in_si, read_number
 from pkm_description import PkmError, load_mechanism
-from pkm_description.command_options import add_robot, wrong
+from pkm_description.command_options import Parser, add_robot, wrong
 from pkm_description.load import xacro_arguments
 from pkm_runtime import sweeps as chunks
 from pkm_runtime.json_text import json_text
@@ -198,9 +198,7 @@ class Task:
         """Its command line."""
         prog, form = f"pkm analyse ROBOT {self.word}", argparse.RawDescriptionHelpFormatter
         usage = self.usage and f"{prog} {self.usage}"
-        p = argparse.ArgumentParser(
-            prog=prog, usage=usage, description=self.description, epilog=self.epilog, formatter_class=form
-        )
+        p = Parser(prog=prog, usage=usage, description=self.description, epilog=self.epilog, formatter_class=form)
         add_robot(p)
         one = p.add_mutually_exclusive_group(required=self.needed) if self.either else p
         for name, told in {**{name: SHARED[name] for name in self.options}, **self.own}.items():

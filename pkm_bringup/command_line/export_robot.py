@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pkm_description.command_options import add_output, add_robot, write_files, write_output, wrong
+from pkm_description.command_options import Parser, add_output, add_robot, write_files, write_output, wrong
 from pkm_description.formats.convert import WRITERS
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.mechanism import Mechanism
@@ -18,7 +18,7 @@ from pkm_runtime.errors import PkmError
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="pkm export",
         description="Write a parallel robot as C99 with its kinematics and dynamics, as kinematics of LinuxCNC, or as a"
         " MuJoCo model (MJCF).",

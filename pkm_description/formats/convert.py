@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from pkm_description.command_options import add_output, add_robot, write_output, wrong
+from pkm_description.command_options import Parser, add_output, add_robot, write_output, wrong
 from pkm_description.description_error import DescriptionError
 from pkm_description.formats import DOUBT, USD, YAML
 from pkm_description.formats.bodies_and_joints import REMARKED, SMALL, left_out_of, named, weak_passive_joints
@@ -78,7 +78,7 @@ SUFFIXES = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf"), "sdf": (".sdf"
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(prog="pkm convert", description="Write a robot as a file of another tool.")
+    p = Parser(prog="pkm convert", description="Write a robot as a file of another tool.")
     add_robot(p)
     text = "format to write; default: as the file of -o ends, URDF+ for .urdf, .xml and without a file"
     p.add_argument("--to", choices=sorted(WRITERS), help=text)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pkm_description import load_mechanism
-from pkm_description.command_options import add_output, add_robot, wrong
+from pkm_description.command_options import Parser, add_output, add_robot, wrong
 from pkm_description.load import xacro_arguments
 from pkm_dynamics import Dynamics
 from pkm_dynamics.identification.identify import CUTOFF, Identified, identify, write
@@ -25,7 +25,7 @@ FAR = 2.0  # times the mass of the description, or that much less
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    given = argparse.ArgumentParser(
+    given = Parser(
         prog="pkm identify",
         description="Identify masses, inertias and friction of a robot from a recorded motion.",
         epilog="The recording is a CSV file with a header, in SI units: time, position_<joint> of every actuated joint "

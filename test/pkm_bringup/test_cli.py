@@ -300,6 +300,14 @@ def test_an_option_that_does_not_exist_is_one_line_with_the_nearest(capsys: pyte
             "--hidden-payload is of a machine with masses",
         ),
         (["run", "delta", "five_bar"], "unrecognized arguments: five_bar ('pkm run --help' tells all options)"),
+        (["check", "delta", "--jsn"], "did you mean --json?"),
+        (["analyse", "delta", "stiffness", "--jsn"], "did you mean --json?"),
+        (["calibrate", "delta", "--paln", "3"], "did you mean --plan?"),
+        (["export", "delta", "--outptu", "x"], "did you mean --output?"),
+        (["convert"], "required: ROBOT"),
+        (["identify"], "required"),
+        (["transmission"], "required: ROBOT"),
+        (["zoo", "--bad"], "unrecognized arguments: --bad"),
     ):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
