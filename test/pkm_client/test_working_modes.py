@@ -127,8 +127,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_who_waits_for_a_change_waits_while_readings_are_missing() -> None:
-    """For 30 ms the controller is stopped, then the change goes on; it was said to be halted."""
-    with Robot.simulated("five_bar", realtime=False, setup=Setup(rate=500.0)) as robot:
+    """For a moment the controller is stopped, then the change goes on; it was said to be halted."""
+    with Robot.simulated("five_bar", False, Setup(rate=100.0, natural_frequency=15.0)) as robot:
         loop = robot._backend.loop  # type: ignore[attr-defined]
         read = loop.machine.read
         stopped: list[bool] = []

@@ -93,7 +93,8 @@ def test_derivatives_of_efforts_are_those_of_complex_steps(name: str) -> None:
         np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-9 * np.abs(other).max())
 
 
-@pytest.mark.parametrize("name", ["five_bar", pytest.param("irsbot2", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["five_bar", "irsbot2"])
 def test_second_derivatives(name: str) -> None:
     """Of a joint and an effort, forward over backward, against differences of first ones; of iterated limbs too."""
     dynamics, found = robot(name)
