@@ -202,7 +202,8 @@ def refuse_misspelled(element: ET.Element, label: str = "<robot>") -> None:
     """Refuse elements and attributes whose name is nearly one that they may have, and loops in unknown words."""
     tag = _tag(element)
     for attribute in element.attrib:
-        if meant := OTHER_WORDS.get(tag, {}).get(attribute.lower()):
+        meant = OTHER_WORDS.get(tag, {}).get(attribute.lower())
+        if meant and meant not in element.attrib:
             raise DescriptionError(label, f"attribute {attribute!r} is not known", f"did you mean {meant!r}?")
         refuse_near(attribute, ATTRIBUTES.get(tag, ()), label, "attribute")
     for child in element:

@@ -44,6 +44,14 @@ def test_names_that_are_nearly_ours_are_refused(old: str, new: str, meant: str) 
         load_mechanism(plain.replace(old, new, 1))
 
 
+def test_a_word_of_another_format_beside_ours_is_left_alone() -> None:
+    plain = load_mechanism("five_bar").urdf
+    both = load_mechanism(plain.replace("velocity=", 'speed="3" velocity='))
+    ours, of_both = ([j.limits.velocity for j in one.joints] for one in (load_mechanism(plain), both))
+    assert of_both == ours
+    assert 3.0 not in ours
+
+
 def test_the_documented_example_loads(example: str) -> None:
     mechanism = load_mechanism(example)
     assert mechanism.mobility.motion == "2T"
