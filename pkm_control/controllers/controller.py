@@ -270,10 +270,11 @@ class Controller(ABC):
         """Set natural frequency [rad/s] and damping (1 is critical) of the closed loop's error."""
         self.natural_frequency, self.damping = natural_frequency, damping
         self.stiffness, self.viscosity = tracking_gains(natural_frequency, damping)
+        self._noise = encoder_noise(self.limits, natural_frequency, damping)
 
     def noise(self) -> Array:
         """See `encoder_noise`, with the present gains."""
-        return encoder_noise(self.limits, self.natural_frequency, self.damping)
+        return self._noise
 
     def in_mode(self, mode: int, pose: Array, joints: Array) -> ModeModel:
         """Model and mass matrix of another working mode, for `change_mode`; takes time. `pose` (7,) in base frame is

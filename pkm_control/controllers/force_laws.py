@@ -155,7 +155,7 @@ class Impedance(ForceLaw):
 
     tau = ID(x, v, a_ref) + J^T (K e + D e'). With the mass left as it is the law is passive for every contact. The
     natural frequencies of K on M, as it is where the platform is, are lowered to what rate and delay allow: `lowered`
-    is the factor on K.
+    is the least factor on K.
     """
 
     soft = True
@@ -177,7 +177,7 @@ class Impedance(ForceLaw):
         return self.efforts(reference.acceleration, -pull, measured)
 
     def _freedoms_at(self, measured: Measured) -> Freedoms:
-        """Those where the platform is: on an agile eye it is a third as heavy at the border as at home."""
+        # where the platform is, payload included: on an agile eye it is a third as heavy at the border as at home
         basis, none = self.freedoms.basis, np.zeros(6)
         if self._turns:
             basis = np.linalg.svd(measured.jacobian, full_matrices=False)[0][:, : basis.shape[1]]
