@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -39,7 +40,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_hardware.drivers.driver import disable_anew
-from pkm_hardware.machine import Machine, drives_may_be_on
+from pkm_hardware.machine import Machine, drives_may_be_on, saying_unconfirmed, unconfirmed
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_hardware.make_machine import limits_by_file, make_drives, make_machine
@@ -47,6 +48,8 @@ from pkm_hardware.simulated.drive_parts import Encoder
 from pkm_hardware.simulated.simulated_machine import SimulatedMachine, realistic_machine
 from pkm_kinematics import Kinematics
 from pkm_kinematics.solve.robot_constants import refuse_redundant
+
+_LAST_RESORT = 10.0  # s that a driver may take, of a board that is opened anew
 
 
 def make_controller(
@@ -136,11 +139,21 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
         return ""
     kinematics = shared_dynamics(mechanism).kinematics
     drives = make_drives(settings.kind, kinematics, read_machine_file(settings.file) if settings.file else None)
-    try:
-        disable_anew(drives.driver, drives.scale.to_device(drives.home))
-    except Exception as error:
-        return drives_may_be_on(error)
-    return ""
+    warnings: list[str] = []
+
+    def turn_off() -> None:
+        try:
+            disable_anew(drives.driver, drives.scale.to_device(drives.home))
+        except Exception as error:
+            warnings.append(drives_may_be_on(error))
+        else:
+            warnings.append("")
+
+    trying = threading.Thread(target=turn_off, daemon=True)
+    with saying_unconfirmed(mechanism.actuated_joints):
+        trying.start()
+        trying.join(_LAST_RESORT)
+    return warnings[0] if warnings else unconfirmed(mechanism.actuated_joints)
 
 
 def build_robot_loop(text: str, machine: MachineSettings, controller: ControllerSettings) -> ControlLoop:

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from threading import RLock
 
 import numpy as np
@@ -26,6 +27,7 @@ from pkm_hardware.machine import (
     Machine,
     MachineState,
     drives_may_be_on,
+    saying_unconfirmed,
 )
 from pkm_hardware.machine_file import Drives
 from pkm_hardware.position_limiter import PositionLimiter
@@ -72,6 +74,8 @@ class DrivenMachine(Machine):
         self._power = _Power(self._disable)
         self._ended: str | None = None  # the result of `shut_down`
         self._lock = RLock()
+        if real:
+            self.telling = partial(saying_unconfirmed, limits.names)
 
     # Life cycle
 

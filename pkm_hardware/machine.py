@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 
@@ -65,12 +67,34 @@ class MachineState:
 
 EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
 NO_FAULT = "there is no fault to reset"
+TOLD_WITHIN = 2.0  # s: after which drives that have not confirmed that they are off are said to be on, perhaps
 NO_COMMAND = "no command for"  # how a machine begins that was left without one
 
 
 def drives_may_be_on(error: BaseException) -> str:
     """The warning that drives may be on, since they could not be disabled because of `error`."""
     return f"THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
+
+
+def unconfirmed(names: Sequence[str]) -> str:
+    """The same of actuators by name, while they are being disabled for longer than `TOLD_WITHIN`."""
+    return drives_may_be_on(TimeoutError(f"{', '.join(names)}: not confirmed within {TOLD_WITHIN:g} s"))
+
+
+@contextmanager
+def saying_unconfirmed(names: Sequence[str]) -> Iterator[None]:
+    """Enclose what disables the drives of actuators by name: it says when that takes too long, whatever hangs."""
+    over = threading.Event()
+
+    def tell() -> None:
+        if not over.wait(TOLD_WITHIN):
+            print(unconfirmed(names), file=sys.stderr, flush=True)
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 class Machine(ABC):

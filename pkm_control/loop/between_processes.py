@@ -138,6 +138,7 @@ class Channel:
 LIVES = tuple(Lifecycle)
 _BEAT, _ALIVE, _BUSY = 1, 2, 3  # places of times in memory
 _OFFS, _STOPS, _SENT = 4, 5, 6  # places of counts
+_TELLING = 7  # place of a time
 _MARKS = 64  # bytes
 _SLOTS, _SLOT = 64, 1 << 14  # of texts; bytes of each
 _ROWS = _MARKS + _SLOTS * _SLOT  # where rows begin
@@ -190,6 +191,22 @@ class Marks:
         finally:
             self.live()
             self._times[_BUSY] = before
+
+    @contextlib.contextmanager
+    def turning_off(self) -> Iterator[None]:
+        """In the loop's process: as `doing`, of disabling drives."""
+        self._times[_TELLING] = time.monotonic()
+        try:
+            with self.doing():
+                yield
+        finally:
+            self._times[_TELLING] = 0.0
+
+    @property
+    def telling(self) -> float:
+        """How long drives have been being disabled until now [s]; 0 outside."""
+        since = self._times[_TELLING]
+        return time.monotonic() - since if since else 0.0
 
     @property
     def busy(self) -> float:

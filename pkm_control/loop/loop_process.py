@@ -34,7 +34,7 @@ from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.operator_interface import Mode, Outcome
 from pkm_description.mechanism import Array, Inertial
-from pkm_hardware.machine import Lifecycle, drives_may_be_on
+from pkm_hardware.machine import TOLD_WITHIN, Lifecycle, drives_may_be_on, unconfirmed
 from pkm_runtime.child_processes import Child, end_with_program
 from pkm_runtime.errors import PkmError
 from pkm_runtime.scheduling import Watchdog
@@ -46,7 +46,9 @@ _STILL = 0.5  # s without a period, after which the loop of real drives has fall
 _HOPELESS = 1.0  # s without a period, after which no answer is waited for
 _FROZEN = 3.0  # s: after so much silence the process of a loop with real drives is ended, and any other silent
 _LONGEST = 20.0  # s that one request may take; a board that is contacted takes some of them
+_TELLING = 6.0  # s that disabling drives may take, of a board that is opened anew
 _LOOK = 0.02  # s, between two looks whether an answer can still come
+_OFF = (requests.disable,), (requests.emergency_stop,)
 _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
 _PATIENCE = 5.0  # s, for an answer of a loop that runs
 
@@ -71,6 +73,7 @@ class LoopProcess(RunningLoop):
         self._answers: dict[int, tuple[threading.Event, list[Any]]] = {}
         self._motions: dict[int, Motion] = {}
         self._rows: Rows | None = None
+        self._names: tuple[str, ...] = ()
         self._planning: Callable[[int], tuple[CurveCheck, Jog]] | None = None
         self._planned: dict[int, tuple[CurveCheck, Jog]] = {}
         self._watchdog: Watchdog | None = None
@@ -118,6 +121,7 @@ class LoopProcess(RunningLoop):
             len(names) for names in (kinematics.actuated_names, kinematics.joint_names, kinematics.redundant_names)
         )
         rows = Rows(self._memory, *sizes)
+        self._names = kinematics.actuated_names
         self._marks.beat()
         self._rows = rows
         if self._beating is None:
@@ -160,16 +164,20 @@ class LoopProcess(RunningLoop):
 
     def _beat(self) -> None:
         """In a thread: signal that this process lives, and end a loop that has left its real drives to themselves."""
-        silent, before, alive = 0.0, time.monotonic(), 0.0
+        silent, before, alive, untold = 0.0, time.monotonic(), 0.0, ""
         while not self._ended.wait(_BEAT_EVERY):
             self._marks.beat()
             # as long as this process has lived: where the whole computer stood still, the loop may still be well
             lived = min(time.monotonic() - before, 2.0 * _BEAT_EVERY)
             before, last, alive = time.monotonic(), alive, self._marks.alive
             self._unheard = self._unheard + lived if alive == last else 0.0
-            silent = silent + lived if self.problem else 0.0
+            silent = silent + lived if self._silence else 0.0
+            if (said := self._untold) and not untold:
+                with contextlib.suppress(Exception):
+                    self.say(said)
+            untold = said
             if silent > _FROZEN and self.real and not self.resting:
-                self._give_up(self.problem)
+                self._give_up(self._silence)
                 return
 
     def _give_up(self, why: str) -> None:
@@ -191,8 +199,9 @@ class LoopProcess(RunningLoop):
                 self._child.signal(signal.SIGKILL)
         if self._watchdog is not None:
             self._watchdog.end()
-        if self._reader is not None and not self._ended.is_set():
-            self._over.wait(_LAST_RESORT)
+        dead = self._reader is not None and not self._ended.is_set()
+        if dead and not self._over.wait(_LAST_RESORT) and self.real and not self.resting:
+            warning = unconfirmed(self._names)
         self._ended.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -227,6 +236,15 @@ class LoopProcess(RunningLoop):
     @property
     def problem(self) -> str:
         """Why nothing is known of the machine: the loop has ended, or is silent; empty where all is well."""
+        return self.failure or self._untold or self._silence
+
+    @property
+    def _untold(self) -> str:
+        """The warning that drives may be on, while they are being disabled for too long."""
+        return unconfirmed(self._names) if self.real and self._marks.telling > TOLD_WITHIN else ""
+
+    @property
+    def _silence(self) -> str:
         limit = _STILL + 5.0 * self._period if self.real else _FROZEN  # a simulated machine stands still with its loop
         if self.failure or self._still < limit:
             return self.failure
@@ -238,7 +256,7 @@ class LoopProcess(RunningLoop):
             return 0.0
         busy = self._marks.busy
         if busy:
-            return max(0.0, busy - _LONGEST)
+            return max(0.0, busy - _LONGEST, self._marks.telling - _TELLING)
         return min(time.monotonic() - self._marks.alive, self._unheard)
 
     @property
@@ -353,6 +371,9 @@ class LoopProcess(RunningLoop):
             busy = self._marks.busy
             if busy or self.failure:
                 until = max(until, time.monotonic() + _LOOK)
+            if rest[:1] in _OFF and (untold := self._untold):
+                self._answers.pop(number, None)
+                return untold
             hopeless = self._still > _HOPELESS + 5.0 * self._period or busy > _LONGEST
             if kind is not Kind.BUILD and (hopeless or time.monotonic() > until):
                 self._answers.pop(number, None)

@@ -152,7 +152,7 @@ class ServedLoop:
         sizes = (len(names) for names in (k.actuated_names, k.joint_names, k.redundant_names))
         self._rows, self._priority = Rows(self._memory, *sizes), priority
         self._rows.clear()
-        loop.machine.unwanted, loop.machine.telling = lambda: self._unwanted, self._marks.doing
+        loop.machine.unwanted, loop.machine.telling = lambda: self._unwanted, self._marks.turning_off
         loop.on_output = lambda event: self._channel.send((Kind.OUTPUT, 0, loop.follower.time, event))
         loop.on_payload = lambda payload: self._channel.send((Kind.PAYLOAD, 0, loop.follower.time, payload))
         self._loop = loop

@@ -25,6 +25,7 @@ from pkm_control.operator_interface import Mode
 from pkm_control.robot_loop import build_robot_loop, last_resort
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_hardware.drivers.driver import GIVEN_UP
+from pkm_hardware.drivers.servos import ServoDriver
 from pkm_hardware.machine import EMERGENCY_STOP, Lifecycle, LifecycleError
 from pkm_runtime.errors import PkmError
 
@@ -246,6 +247,47 @@ def test_what_is_answered_after_a_fault_is_true(rig: Rig) -> None:
     assert "no answer" in rig.process.texts.fault
     assert UNTOLD in rig.process.ask(requests.disable)
     assert UNTOLD in rig.process.emergency_stop()
+
+
+def hang_where_disabled(loop: ControlLoop) -> None:
+    loop.machine._driver.disable = lambda: time.sleep(0.8)
+
+
+@pytest.mark.parametrize("rig", [("servos", 50.0)], indirect=True)
+def test_a_driver_that_hangs_where_it_is_disabled_is_told_at_once(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pkm_control.loop.loop_process.TOLD_WITHIN", 0.2)
+    rig.enable()
+    rig.process.ask(hang_where_disabled)
+    asked = time.monotonic()
+    warning = rig.process.emergency_stop()
+    assert time.monotonic() - asked < 0.7
+    assert UNTOLD in warning
+    assert "limb1_arm, limb2_arm" in warning
+    assert wait_until(lambda: rig.said == [warning])
+    assert rig.process.problem == warning
+    assert not rig.process.situation.readable
+    assert wait_until(lambda: rig.process.problem == "", 3.0)  # it has returned
+
+
+@pytest.mark.parametrize("way", ["machine", "last resort"])
+def test_a_driver_that_hangs_in_this_process_is_told_as_well(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    over = threading.Event()
+    monkeypatch.setattr("pkm_hardware.machine.TOLD_WITHIN", 0.05)
+    monkeypatch.setattr("pkm_control.robot_loop._LAST_RESORT", 0.3)
+    with BENCHES["servos"](tmp_path) as bench:
+        if way == "machine":
+            bench.machine.configure()
+            bench.machine.activate()
+            monkeypatch.setattr(bench.machine._driver, "disable", lambda: over.wait(0.3))
+            bench.machine.deactivate()
+        else:
+            monkeypatch.setattr(ServoDriver, "disable", lambda _: over.wait(10.0))
+            settings = MachineSettings(kind="servos", file=str(tmp_path / "machine.yaml"))
+            assert UNTOLD in last_resort(bench.kinematics.mechanism, settings)
+            over.set()
+    assert capsys.readouterr().err.count(UNTOLD) == 1
 
 
 def doubt(loop: ControlLoop) -> None:
