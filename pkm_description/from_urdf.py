@@ -15,7 +15,7 @@ from pkm_description.loops.home import HomeRequest, find_home
 from pkm_description.loops.limb_partition import LimbGraph
 from pkm_description.loops.mobility import check_moves_mass, mobility
 from pkm_description.loops.redundancy import followed, home_at_rest, redundant_joints
-from pkm_description.mechanism import Array, Mechanism, frozen
+from pkm_description.mechanism import Array, Mechanism, frozen, is_built
 from pkm_description.urdf import urdf_plus
 from pkm_description.urdf.elements import ZERO_LENGTH, spring_label
 from pkm_description.urdf.unit_slips import Suspect, suspects
@@ -57,8 +57,7 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
     platform, actuated = description.platform_link, description.actuated
     graph.check_leaders(joints, description.loops, platform)
     chain = graph.platform_chain(description.links, joints, description.loops, platform)
-    massive = {link.name for link in description.links if not link.inertial.massless}
-    virtual = () if any(joint.name in chain[:-1] and joint.child in massive for joint in joints) else chain
+    virtual = () if is_built([joint for joint in joints if joint.name in chain], description.links) else chain
     structure = LimbGraph(description.links, joints, description.loops, description.base_link, platform, virtual)
     path = tuple(joint.name for joint in graph.path_from_base(joints, platform))
     model = ClosureModel(description.links, joints, description.loops, description.base_link)

@@ -5,10 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
 
 from pkm_description.description_error import DescriptionError, or_near
-from pkm_description.mechanism import Joint, JointType, Link, Loop, LoopType, Mimic, frozen
+from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, LoopType, Mimic, frozen
 from pkm_description.rotations import inverse_transform
+
+PARALLEL = 1e-6  # sine between axes of joints one after the other, below which they give one angle
 
 
 def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str) -> tuple[Joint, ...]:
@@ -164,7 +169,7 @@ def platform_chain(
     """Names of the joints from base to platform if these are the task coordinates, else empty.
 
     They are not actuated, and their links carry no other joint, end no loop, and are massless; or all of them turn, as
-    those of an ankle whose cross has a mass. `joints` are in topological order.
+    those of an ankle whose cross has a mass. Those that turn alone are angles of an attitude, not bars in a row.
     """
     path = path_from_base(joints, platform)
     between = {joint.child for joint in path[:-1]}
@@ -174,8 +179,20 @@ def platform_chain(
     massless = {link.name for link in links if link.inertial.massless}
     turns = (JointType.REVOLUTE, JointType.CONTINUOUS, JointType.FIXED)
     alone = not between & (carries | closed) and not any(joint.actuated or joint.mimic for joint in path)
-    coordinates = alone and (between <= massless or all(joint.type in turns for joint in path))
+    turning = all(joint.type in turns for joint in path)
+    coordinates = alone and (_are_angles(path) if turning else between <= massless)
     return tuple(joint.name for joint in path) if coordinates else ()
+
+
+def _are_angles(path: Sequence[Joint]) -> bool:
+    axes: list[Array] = []
+    R = np.eye(3)
+    for joint in path:
+        R = R @ joint.origin[:3, :3]
+        if joint.type is not JointType.FIXED:
+            axes.append(R @ joint.axis)
+    parallel = any(np.linalg.norm(np.cross(one, other)) < PARALLEL for one, other in pairwise(axes))
+    return len(axes) <= 3 and not parallel
 
 
 def rigid_with(joints: Sequence[Joint], link: str, loops: Sequence[Loop] = ()) -> set[str]:

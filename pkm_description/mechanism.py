@@ -7,7 +7,7 @@ A transform (4, 4) is homogeneous and maps coordinates of the named frame into i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -291,6 +291,14 @@ class Joint:
         return ", ".join(words + ([f"at most {' and '.join(most)}"] if most else []))
 
 
+def is_built(chain: Sequence[Joint], links: Sequence[Link]) -> bool:
+    """Whether a platform's chain is a part of the robot: its links have masses, or turning joints efforts."""
+    between = {joint.child for joint in chain[:-1]}
+    acts = any(joint.viscous_friction or joint.coulomb_friction or joint.spring_stiffness for joint in chain)
+    turning = all(joint.type is not JointType.PRISMATIC and joint.type.dof <= 1 for joint in chain)
+    return (acts and turning) or any(link.name in between and not link.inertial.massless for link in links)
+
+
 @dataclass(frozen=True, eq=False)
 class Loop:
     """A loop closure: the cut joint between two links of the tree.
@@ -465,9 +473,9 @@ class Mechanism(Describable):
 
     @cached_property
     def virtual_chain(self) -> tuple[str, ...]:
-        """The joints of the platform's chain where its links are massless: no bodies of the robot."""
-        between = [self.joint_named[name].child for name in self.platform_chain[:-1]]
-        return self.platform_chain if all(self.link_named[link].inertial.massless for link in between) else ()
+        """The joints of the platform's chain where it only names coordinates: no bodies of the robot."""
+        built = is_built([self.joint_named[name] for name in self.platform_chain], self.links)
+        return () if built else self.platform_chain
 
     @property
     def unbuilt(self) -> tuple[str, ...]:
@@ -476,7 +484,7 @@ class Mechanism(Describable):
 
     def coordinates_in_words(self) -> str:
         """The task coordinates with their units, or their replacement."""
-        chain = [self.joint_named[name] for name in self.platform_chain]
+        chain = [joint for name in self.platform_chain if (joint := self.joint_named[name]).type.dof]
         words = listed(f"{joint.name} [{joint.unit}]" for joint in chain) or "none, a pose has x y z qx qy qz qw"
         return f"{words}; beside them {listed(self.redundant_joints)}" if self.redundant_joints else words
 

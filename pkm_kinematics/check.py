@@ -188,7 +188,7 @@ def _describe(report: Report, mechanism: Mechanism) -> None:
         "joints": len(mechanism.moving_joints),
         "loops": len(mechanism.loops),
         "mass": float(sum(link.inertial.mass for link in mechanism.links)),
-        "task_coordinates": list(mechanism.platform_chain),
+        "task_coordinates": [name for name in mechanism.platform_chain if mechanism.joint_named[name].type.dof],
     }
     report.mobility = {**asdict(m), "redundant_actuators": m.redundant_actuators}
     report.limbs = [{**asdict(limb), "blocks": []} for limb in mechanism.limbs]

@@ -309,14 +309,20 @@ class Forward:
             if end.status[0] != Status.CONVERGED:
                 continue
             joints = end.joints[0, e.in_whole]
+            if self._arrived(joints, q, size):
+                return end
             joints[e.actuated_column] = q  # where a limb was stretched out, it can have come back on either side
             joints = e.positions.solve(end.pose, near(joints, 1)).q[0]
-            difference = joints[e.actuated_column] - q
-            difference = np.where(e.actuated_turning, np.angle(np.exp(1j * difference)), difference)
-            if np.abs(difference).max() < ARRIVED * size:
+            if self._arrived(joints, q, size):
                 end.joints[0, e.in_whole] = joints
                 return end
         return None
+
+    def _arrived(self, joints: Array, q: Array, size: float) -> bool:
+        e = self.engine
+        difference = joints[e.actuated_column] - q
+        difference = np.where(e.actuated_turning, size * np.angle(np.exp(1j * difference)), difference)
+        return bool(np.abs(difference).max() < ARRIVED * size)
 
 
 def _nothing(n: int, width: int) -> PoseRows:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -12,6 +13,7 @@ from pkm_description import load_mechanism
 from pkm_description.formats.mjcf_export import export_mjcf
 from pkm_description.load import expand
 from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
 from pkm_kinematics.check import examine
 
 PLAIN = expand("docs/examples/ankle.urdf.xacro")[0]
@@ -72,3 +74,36 @@ def test_mujoco_gets_no_stops_of_coordinates_alone() -> None:
     joints = {joint.get("name"): joint for joint in ET.fromstring(export_mjcf(load_mechanism("delta"))).iter("joint")}
     assert joints["platform_x"].get("range") is None
     assert joints["limb1_arm"].get("range") is not None
+
+
+FRICTION, SPRING = 0.3, 2.0  # N m s/rad, N m/rad
+
+
+def test_friction_and_springs_of_a_cross_count() -> None:
+    """The power of a damper and a spring about the pitch axis, which is part of the robot then."""
+    pitch = '<joint name="ankle_pitch" type="revolute">'
+    dynamics = f'<dynamics damping="{FRICTION}" spring_stiffness="{SPRING}"/>'
+    assert pitch in PLAIN
+    plain, resisting = (Dynamics(load_mechanism(text)) for text in (PLAIN, PLAIN.replace(pitch, pitch + dynamics)))
+    k = resisting.kinematics
+    assert k.task.names == ("ankle_pitch", "ankle_roll")
+    twist = np.array([0.0, 0.0, 0.0, 0.0, 0.7, 0.0])
+    more = resisting.inverse(X, twist).effort - plain.inverse(X, twist).effort
+    speeds = k.at(X).motion(twist).velocities[[k.joint_names.index(name) for name in k.actuated_names]]
+    assert more @ speeds == pytest.approx((FRICTION * 0.7 + SPRING * X[0]) * 0.7, rel=1e-6)
+
+
+def test_bars_in_a_row_are_no_task_coordinates() -> None:
+    """A limb without a drive that carries the platform: its turns are parallel, so an attitude does not give them."""
+    text = load_mechanism("planar_3rpr").urdf
+    for name, at in (("x", "-0.3 0 0"), ("y", "0.5 0 0"), ("yaw", "0.5 0 0")):
+        first, joint, rest = re.split(rf'(<joint name="platform_{name}".*?</joint>)', text, flags=re.DOTALL)
+        joint = joint.replace('xyz="0 0 0"', f'xyz="{at}"', 1).replace("prismatic", "continuous")
+        text = first + re.sub('<axis xyz="[^"]*"', '<axis xyz="0 0 1"', joint) + rest
+    mechanism = load_mechanism(text)
+    assert mechanism.platform_chain == ()
+    k = Kinematics(mechanism)
+    q = k.at(k.home).actuated + np.array([0.02, -0.03, 0.01])
+    pose = k.forward(q).pose
+    assert np.abs(pose[:2] - k.home[:2]).max() > 1e-3
+    np.testing.assert_allclose(k.inverse(pose).actuated, q, atol=1e-10)

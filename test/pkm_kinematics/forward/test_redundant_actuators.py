@@ -18,3 +18,20 @@ def test_a_seventh_leg_does_not_keep_it_from_the_pose() -> None:
         found = kinematics.forward(kinematics.inverse(pose).actuated, near=kinematics.home)
         assert found.status == 0
         np.testing.assert_allclose(found.pose, pose, atol=1e-12)
+
+
+def test_a_leg_on_the_side_that_closed_forms_do_not_take_stays_there() -> None:
+    """Pulled in past its joint, a leg has a negative length; its turn is driven, too, and curves the drives' way."""
+    drive = '<joint name="limb1_turn"><command_interface name="effort"/></joint></ros2_control>'
+    kinematics = Kinematics(load_mechanism(load_mechanism("three_rpc").urdf.replace("</ros2_control>", drive)))
+    turn, leg = (kinematics.joint_names.index(f"limb1_{name}") for name in ("turn", "leg"))
+    home = kinematics.home
+    away = home + np.array([0.1, 0.05, 0.1, 0, 0, 0, 0])
+    seeds = [kinematics.inverse(pose).joints.copy() for pose in (home, away)]
+    for seed in seeds:
+        seed[turn] -= np.pi
+        seed[leg] *= -1.0
+    there = kinematics.at(away, seed=seeds[1])
+    found = kinematics.forward(there.actuated, near=home, seed=seeds[0])
+    np.testing.assert_allclose(found.pose, away, atol=1e-12)
+    np.testing.assert_allclose(found.joints, seeds[1], atol=1e-10)
