@@ -73,19 +73,30 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
     own = sys.argv[1:2] == [word]  # this process is that command
     began = process_began() if own else time.monotonic()
 
+    doing: list[Callable[[], str]] = [lambda: "loading libraries"]  # the last one: now
+
     def asked() -> str:
         connect = importlib.import_module("pkm_client.robot").Robot.connect
         tool_file, conveyor_file = (getattr(given, name, "") for name in ("tool_file", "conveyor_file"))
-        with progress(_waiting(given)):
-            robot = connect(given.namespace, given.timeout, tool_file=tool_file, conveyor_file=conveyor_file)
+        doing.append(lambda: _waiting(given))
+        robot = connect(given.namespace, given.timeout, tool_file=tool_file, conveyor_file=conveyor_file)
         robot.asked = began  # a stop since then, such as while all this was imported, ends it
+        doing.append(lambda: _what_is_done(robot))
         with robot, _pauses_told(robot):
             try:
                 return act(robot)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(_what_goes_on(robot)) from None
 
-    return reported(word, asked)
+    with progress("", lambda: doing[-1]()):
+        return reported(word, asked)
+
+
+def _what_is_done(robot: Robot) -> str:
+    with contextlib.suppress(PkmError, OSError):
+        state = robot.state
+        return "the robot moves" if state.moving else "paused" if state.mode.name == "PAUSED" else "planning"
+    return "waiting for the robot"
 
 
 @contextlib.contextmanager

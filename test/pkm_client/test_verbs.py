@@ -23,6 +23,7 @@ import pytest
 
 from pkm_bringup.cli import main
 from pkm_client import verbs
+from pkm_client.client_errors import RefusedError
 from pkm_control.operator_interface import Mode
 from pkm_description import command_options
 from pkm_hardware.machine import EMERGENCY_STOP
@@ -42,12 +43,12 @@ def name() -> Iterator[str]:
 
 
 def said(capsys: pytest.CaptureFixture[str], name: str, *words: str, code: int = 0) -> str:
-    """What a command prints, which ends as expected; without that it waits for the robot, on a slow computer."""
+    """What a command prints, which ends as expected; without what it is doing, on a slow computer."""
     capsys.readouterr()
     assert main([words[0], "--namespace", name, *words[1:]]) == code
     out, err = capsys.readouterr()
     lines = err.splitlines(keepends=True)
-    return "".join(line for line in lines if "waiting for the running robot" not in line) if code else out
+    return "".join(line for line in lines if not line.endswith(" s ...\n")) if code else out
 
 
 # Without the robot of this module, which runs until the file ends: first
@@ -221,8 +222,32 @@ def test_who_waits_for_a_motion_that_is_paused_is_told(
     with verbs._pauses_told(robot):
         for mode in (Mode.TRACKING, Mode.PAUSED, Mode.TRACKING, Mode.PAUSED):
             robot.state = SimpleNamespace(mode=mode)
-            time.sleep(0.5)
+            time.sleep(0.2)
     assert capsys.readouterr().err.count("the robot is paused: 'pkm resume' goes on, 'pkm stop' ends it\n") == 2
+
+
+def test_a_motion_that_takes_long_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was said only that the robot is looked for, after libraries had been loaded."""
+
+    class Slow:
+        state = SimpleNamespace(mode=Mode.TRACKING, moving=True)
+        asked = 0.0
+
+        def __enter__(self) -> Slow:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return
+
+        def move_to(self, *_: object, **__: object) -> None:
+            time.sleep(0.3)
+            raise RefusedError("no")
+
+    monkeypatch.setattr("pkm_runtime.progress._SILENT_FOR", 0.1)
+    monkeypatch.setattr("pkm_client.robot.Robot.connect", lambda *_, **__: Slow())
+    slow = SimpleNamespace(namespace="", timeout=1.0)
+    assert verbs.ask_robot("move", slow, lambda robot: str(robot.move_to())) == 1
+    assert capsys.readouterr().err.startswith("pkm: the robot moves: 0 s ...\npkm move: no\n")
 
 
 def test_a_robot_in_another_namespace_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
