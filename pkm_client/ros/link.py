@@ -48,6 +48,7 @@ class RosLink(ClientNode):
         self._text = ""
         self._sliding: set[str | None] = set()  # joints
         self._news = threading.Condition()
+        self._action: Any = None  # until its node is there, which Ctrl-C may come before
         super().__init__(namespace)
         node = self._node
         self._states_lock = threading.Lock()
@@ -143,7 +144,8 @@ class RosLink(ClientNode):
     def _release(self) -> None:
         with self._news:
             self._news.notify_all()
-        self._action.destroy()
+        if self._action is not None:
+            self._action.destroy()
 
     def _described(self, message: String) -> None:
         if self._text:

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -224,6 +225,18 @@ def test_who_waits_for_a_motion_that_is_paused_is_told(
             robot.state = SimpleNamespace(mode=mode)
             time.sleep(0.2)
     assert capsys.readouterr().err.count("the robot is paused: 'pkm resume' goes on, 'pkm stop' ends it\n") == 2
+
+
+def test_a_client_that_is_interrupted_while_it_begins_ends_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("pkm_client.ros.link")
+    ends: list[Callable[[], None]] = []
+    monkeypatch.setattr("pkm_client.ros.client_node.atexit.register", ends.append)
+    monkeypatch.setattr(module, "PolledSubscription", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        module.RosLink("nobody", 0.1)
+    for end in ends:
+        end()
+    assert ends
 
 
 def test_a_motion_that_takes_long_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
