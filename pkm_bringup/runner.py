@@ -267,8 +267,13 @@ def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
     for name, other in spec.remappings.items():
         arguments += ["-r", f"{name}:={other}"]
     for name, value in bringup.parameters(spec, values).items():
-        arguments += ["-p", f"{name}:={json.dumps(value)}"]
+        arguments += ["-p", f"{name}:={_as_yaml(value)}"]
     return arguments
+
+
+def _as_yaml(value: object) -> str:
+    # JSON writes letters beyond 16 bits, such as emoji, as pairs, which YAML does not know
+    return re.sub(r"[^ -~]", lambda one: f"\\U{ord(one[0]):08x}", json.dumps(value, ensure_ascii=False))
 
 
 class Gate:

@@ -111,6 +111,22 @@ def test_ros_arguments_carry_namespace_and_parameters() -> None:
     assert "joint_commands:=hardware/joint_commands" in words
 
 
+@pytest.mark.parametrize("name", ["\U0001f600.csv", 'ü"\\$x\t.csv'])
+def test_a_file_may_have_any_name(name: str) -> None:
+    """ROS reads it as YAML: emoji ended the nodes."""
+    player = next(spec for spec in bringup.nodes(bringup.defaults(motion=name)) if spec.name == "motion_player")
+    words = ros_arguments(player, bringup.defaults(motion=name))
+    rclpy = importlib.import_module("rclpy")
+    context = rclpy.Context()
+    rclpy.init(args=words, context=context)
+    try:
+        node = importlib.import_module("rclpy.node").Node("player", context=context, start_parameter_services=False)
+        assert node.declare_parameter("motion", "").value == name
+        node.destroy_node()
+    finally:
+        rclpy.shutdown(context=context)
+
+
 def test_runner_reads_settings() -> None:
     values = read_settings(["my.urdf.xacro", "--rate", "500", "--page", "false", "--stay"])
     assert (values["robot"], values["rate"], values["page"], values["stay"]) == (
