@@ -7,6 +7,7 @@ folded or scrolled, and as a key.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
@@ -26,7 +27,12 @@ _OFFERED = {  # states of the machine in which a button makes sense
     DISABLE: ("active",),
     RESET: ("fault",),
 }
-_OVER_ALL = Template(Path(__file__).with_name("emergency_stop.js").read_text())
+LOST = "No connection: cut the power"
+_PATIENCE = 3.0  # s without a beat, after which the button says so
+_BEAT_EVERY = 1.0  # s
+_OVER_ALL = Template(Path(__file__).with_name("emergency_stop.js").read_text()).substitute(
+    label=EMERGENCY_STOP, hint=_HINT, lost=LOST, patience=1e3 * _PATIENCE
+)
 
 _START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
 _MOST_CYCLES = 100_000
@@ -40,9 +46,9 @@ class PowerPanel:
         gui, ask = client.gui, requests.operations
         stop = gui.add_button(EMERGENCY_STOP, color="red", order=order, hint=_HINT)
         key = gui.add_command(EMERGENCY_STOP, description=_HINT, hotkey=_KEY)
-        gui._websock_interface.queue_message(
-            RunJavascriptMessage(source=_OVER_ALL.substitute(label=EMERGENCY_STOP, hint=_HINT))
-        )
+        self._line = gui._websock_interface
+        self._line.queue_message(RunJavascriptMessage(source=_OVER_ALL))
+        self._beat = 0.0  # s, monotonic: the last one
         stop.on_click(self._stop)
         key.on_trigger(self._stop)
         self._buttons = {}
@@ -60,7 +66,10 @@ class PowerPanel:
         return lambda event: self._requests.ask(request) if self._requests.admits(event) else None
 
     def show(self, readings: Readings) -> None:
-        """Offer what makes sense in the machine's state."""
+        """Offer what makes sense in the machine's state, and let the page know that it is connected."""
+        if (now := time.monotonic()) - self._beat > _BEAT_EVERY:
+            self._beat = now
+            self._line.queue_message(RunJavascriptMessage(source="window.pkmBeat?.()"))
         for label, button in self._buttons.items():
             offered = readings.machine in _OFFERED[label]
             if button.visible != offered:

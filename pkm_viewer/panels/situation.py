@@ -54,6 +54,8 @@ class StatusPanel:
         """Show what is known; rows that were once known and are not now keep their value."""
         rows = self._rows
         self._mode, self._reason = readings.mode, readings.reason
+        if readings.machine != self._machine and readings.machine == "active":
+            self._answer = None  # such as that the drives are off
         self._machine = readings.machine
         if readings.motion is not None:
             times = f"{readings.motion.cycles} cycle" + "s" * (readings.motion.cycles != 1)

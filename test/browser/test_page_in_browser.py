@@ -22,10 +22,12 @@ from pkm_description.urdf.visuals import visuals_of
 from pkm_kinematics import Kinematics
 from pkm_viewer.jog_space import Coordinate
 from pkm_viewer.operations import Motion
+from pkm_viewer.panels.controls import EMERGENCY_STOP, LOST
 from pkm_viewer.panels.jog_panel import handle_ends
 from test.conftest import VARIED
 
 from .conftest import DESKTOP, FOLDED, PHONE, FakeRobot, Page, started_chromium
+from .page_driver import SLOW
 
 pytestmark = pytest.mark.slow  # a browser with software rendering beside other tests takes its time
 
@@ -260,6 +262,16 @@ def test_every_control_does_what_it_says(page: Page, size: tuple[int, int]) -> N
     robot.wait(lambda: not page.find("Recover", "button"))
 
 
+def test_the_emergency_stop_says_when_nobody_hears_it(page: Page) -> None:
+    text = "document.getElementById('emergency-stop')?.textContent"
+    page.robot.wait(lambda: page.browser.run(text) == EMERGENCY_STOP)
+    until = time.monotonic() + SLOW
+    while page.browser.run(text) != LOST:  # the robot's process does nothing
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    page.robot.wait(lambda: page.browser.run(text) == EMERGENCY_STOP)
+
+
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_emergency_stop_is_always_in_view(page: Page, size: tuple[int, int]) -> None:
     """Over the picture, however far the panel is scrolled or folded; and by the key Escape."""
@@ -296,6 +308,11 @@ def test_the_emergency_stop_is_always_in_view(page: Page, size: tuple[int, int])
     page.browser.key("Escape")
     reset()
     page.browser.click(*page.browser.run(PANEL_BUTTON))
+    reset()
+    page.robot.wait(lambda: page._clicked("Motion", "input"))
+    page.browser.key("Escape")
+    time.sleep(0.3)
+    page.browser.key("Escape")
     reset()
     page.press("Disable drives")
     robot.wait(lambda: robot.last("disable") and page.find("Enable drives", "button"))

@@ -413,6 +413,15 @@ def test_the_attitude_of_a_robot_that_turns_is_shown(panels) -> None:
     assert "5.00  -10.00  30.00" in turning.content
 
 
+def test_an_answer_that_drives_are_off_goes_when_they_are_on(panels) -> None:
+    panels.status.make_room()
+    for machine in ("active", "fault", "inactive", "active"):
+        if machine == "fault":
+            panels.status.answer(Answer(True, "emergency stop: drives are off"))
+        panels.status.show(Readings(machine=machine))
+        assert ("emergency stop: drives are off" in panels.status.content) is (machine != "active")
+
+
 def test_black_parts_have_shades() -> None:
     ink = '<material name="ink"><color rgba="{} 1"/></material>'
     sphere = f'<visual><geometry><sphere radius="0.1"/></geometry>{ink}</visual>'
