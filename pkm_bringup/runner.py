@@ -44,7 +44,7 @@ from pkm_client import options
 from pkm_client.options import SETTINGS, SWITCH
 from pkm_description import PkmError
 from pkm_description.gallery import robot_names
-from pkm_description.ros.transport import transport_environment
+from pkm_description.ros.transport import log_environment, transport_environment
 from pkm_description.urdf import robot_cache
 from pkm_hardware.machine_kinds import SIMULATED
 from pkm_runtime.child_processes import ENDING, Child, end_with_parent, in_own_session, name_process
@@ -201,8 +201,8 @@ def runtime_folder() -> tuple[Path, str]:
 
 
 def set_up_discovery() -> None:
-    """Restrict discovery to this computer and avoid shared memory, unless the environment says otherwise."""
-    os.environ.update(transport_environment(os.environ))
+    """Restrict discovery to this computer, avoid shared memory, and let logs be written, unless told otherwise."""
+    os.environ.update(transport_environment(os.environ) | log_environment(os.environ))
 
 
 def interrupted() -> int:

@@ -22,7 +22,7 @@ from std_srvs.srv import Trigger
 
 from pkm_client.client_errors import NoRobotError
 from pkm_control.operator_interface import Answer
-from pkm_description.ros.transport import clock_problem, transport_environment
+from pkm_description.ros.transport import clock_problem, log_environment, transport_environment
 from pkm_runtime.local_services import elsewhere
 
 _GENERATOR = "rosidl_generator_py.generate_py_impl"  # makes code of messages, with a parser and NumPy
@@ -35,7 +35,7 @@ _numbers = itertools.count(1)
 def suite_transport() -> Iterator[None]:
     """Within this context a new node uses the suite's transport; the environment is restored afterwards."""
     before = dict(os.environ)
-    os.environ.update(transport_environment(os.environ, "SUBNET"))
+    os.environ.update(transport_environment(os.environ, "SUBNET") | log_environment(os.environ))
     try:
         yield
     finally:

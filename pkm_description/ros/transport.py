@@ -12,9 +12,14 @@ topic and service at once: buffers of the system's usual size dropped some of th
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+from pkm_runtime.whole_files import safe_folder
 
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")  # in older and in newer releases
@@ -38,6 +43,22 @@ def transport_environment(environment: Mapping[str, str], default: str = _HERE) 
     if asked == _NETWORK:
         return {RANGE: asked, **_profile("fastdds_network.xml")}
     return {RANGE: asked}
+
+
+def log_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The same for ROS's own logs: no node starts where their folder cannot be made, as without a home."""
+    home = environment.get("HOME")
+    if environment.get("ROS_LOG_DIR") or environment.get("ROS_HOME"):
+        return {}
+    with contextlib.suppress(OSError):
+        if home:
+            folder = Path(home) / ".ros" / "log"
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return {}
+    with contextlib.suppress(OSError):
+        return {"ROS_LOG_DIR": str(safe_folder(Path(tempfile.gettempdir()) / f"pkm_{os.getuid()}") / "log")}
+    return {}
 
 
 def clock_problem() -> str:

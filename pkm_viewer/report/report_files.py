@@ -19,6 +19,7 @@ from pkm_viewer.report.recording import Recording
 from pkm_viewer.report.report import Report
 
 _LOOK = 0.05  # s, between two looks whether it is given up
+_LONGEST = 100  # bytes of a name, of which systems of files take 255
 _LAST_WORD = 5.0  # s, for its end without a part of a file left
 _PACKAGES = str(Path(__file__).parents[2])
 
@@ -34,7 +35,9 @@ def publish_report(
     _say(f"\n{report}")
     if directory is None:
         return []
-    name = re.sub(r"[^\w.-]+", "_", f"{recording.run.robot}_{Path(recording.run.motion).stem}").lstrip(".")
+    both = recording.run.robot, Path(recording.run.motion).stem
+    parts = (part.encode()[:_LONGEST].decode(errors="ignore") for part in both)
+    name = re.sub(r"[^\w.-]+", "_", "_".join(parts)).lstrip(".")
     files = {kind: directory / f"{name}.{kind}" for kind in ("png", "pdf", "html", "csv")}
     try:
         directory.mkdir(parents=True, exist_ok=True)

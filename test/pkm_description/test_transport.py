@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pkm_description.ros.transport import PROFILES, RANGE, transport_environment
+from pkm_description.ros.transport import PROFILES, RANGE, log_environment, transport_environment
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,15 @@ def test_the_environment_decides(environment: dict[str, str], default: str, expe
 def test_a_run_within_a_launch_keeps_what_the_launch_decided() -> None:
     environment = transport_environment({}, "SUBNET")
     assert transport_environment(environment) == {RANGE: "SUBNET"}
+
+
+def test_logs_have_a_folder_where_there_is_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No node started: ROS could not make one."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "file").write_text("")
+    for environment in ({}, {"HOME": ""}, {"HOME": str(tmp_path / "file")}):
+        folder = Path(log_environment(environment)["ROS_LOG_DIR"])
+        assert folder.parent.parent == tmp_path
+        assert folder.parent.stat().st_mode & 0o777 == 0o700
+    for environment in ({"HOME": str(tmp_path)}, {"ROS_LOG_DIR": "mine"}, {"ROS_HOME": "mine"}):
+        assert log_environment(environment) == {}

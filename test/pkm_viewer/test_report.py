@@ -224,7 +224,7 @@ def test_margins_are_those_of_the_motion(kinematics, limits) -> None:
 @pytest.mark.parametrize("turning", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_files_are_written_and_need_nothing_else_and_names_cannot_break_them(tmp_path: Path, turning: bool) -> None:
     recording = made_up(turning=turning)
-    names = {"robot": "../<script>$x^$", "notes": ("a & b", "$"), "motion": "m_$"}
+    names = {"robot": "../<script>$x^$" + "ü" * 200, "notes": ("a & b", "$"), "motion": "m_$" + "x" * 200}
     recording = replace(recording, run=replace(recording.run, **names))
     files = {file.suffix: file for file in publish_report(recording, Report.of(recording), tmp_path)}
     assert files[".png"].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
