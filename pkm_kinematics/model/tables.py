@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from pkm_description.description_error import DescriptionError
 from pkm_description.joint_geometry import Freedom, frame_along, freedoms, transform_along
+from pkm_description.loops.closure import ROUNDED
 from pkm_description.mechanism import Array, Joint, Loop, LoopType, Mechanism
 from pkm_description.rotations import transform
 from pkm_kinematics.kernels import records
@@ -328,8 +329,8 @@ def build_task(mechanism: Mechanism, home: dict[str, float]) -> Task:
     if sliding:
         spread[:sliding] = np.linalg.pinv(slide)
     # a turning platform whose origin is off the axes would carry its origin along
-    offset = any(np.abs(row["translation"]).max() > 0 for row in chain[2 + sliding :]) or np.abs(at[:3, 3]).max() > 0
-    constant = turning == 0 or (turning in (1, 3) and not offset)
+    offset = np.abs([*chain["translation"][2 + sliding :], at[:3, 3]]).max() > ROUNDED
+    constant = turning == 0 or (turning in (1, 3) and not offset) or len(names) == 6
     record = np.zeros(1, dtype=records.TASK)
     record["sliding"], record["spread"], record["constant"] = sliding, spread, constant
     record["tail"], record["tail_point"] = at[:3, :3], at[:3, 3]

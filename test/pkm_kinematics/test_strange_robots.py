@@ -151,3 +151,31 @@ def test_gears_that_loops_do_not_imply_are_refused() -> None:
                 f'{arms[0]}{arms[1]}<mimic joint="left_arm" multiplier="-1" offset="3.141592653589793"/>{driven}'
             )
         )
+
+
+def moved(name: str, joint: str, at: str) -> str:
+    """A robot of the gallery whose branch has a joint elsewhere."""
+    first, found, rest = re.split(rf'(<joint name="{joint}".*?</joint>)', load_mechanism(name).urdf, flags=re.DOTALL)
+    assert 'xyz="0 0 0"' in found
+    return first + found.replace('xyz="0 0 0"', f'xyz="{at}"') + rest
+
+
+def test_axes_of_a_branch_that_meet_but_for_rounding_meet() -> None:
+    """Their distance, computed by a xacro file, is 1e-17 m; the motion space does not turn for that."""
+    assert Kinematics(load_mechanism(moved("agile_eye", "platform_pitch", "0 -9.4e-18 1.6e-17"))).constant_space
+
+
+def test_six_degrees_of_freedom_are_all_motions_wherever_the_axes_are() -> None:
+    k = Kinematics(load_mechanism(moved("gough_stewart", "platform_pitch", "0.05 0.03 -0.04")))
+    assert k.constant_space
+    pose = k.home.copy()
+    pose[:3] += (0.02, -0.03, 0.01)
+    pose[3:] = Rotation.from_euler("zyx", [0.2, -0.1, 0.15]).as_quat()
+    names = k.joint_names[:6]
+    values = k.inverse(pose).by_name("joints")
+    x, y, z, yaw, pitch, roll = (values[name] for name in names)
+    turned = Rotation.from_euler("z", yaw)
+    np.testing.assert_allclose(np.array([x, y, z]) + turned.apply([0.05, 0.03, -0.04]), pose[:3], atol=1e-12)
+    assert (turned * Rotation.from_euler("y", pitch) * Rotation.from_euler("x", roll)).as_quat() == pytest.approx(
+        pose[3:]
+    )
