@@ -46,9 +46,9 @@ _STILL = 0.5  # s without a period, after which the loop of real drives has fall
 _HOPELESS = 1.0  # s without a period, after which no answer is waited for
 _FROZEN = 3.0  # s: after so much silence the process of a loop with real drives is ended, and any other silent
 _LONGEST = 20.0  # s that one request may take; a board that is contacted takes some of them
-_TELLING = 6.0  # s that disabling drives may take, of a board that is opened anew
+_TELLING = 3.0  # s that disabling drives may take beside that, of a board that is opened anew
 _LOOK = 0.02  # s, between two looks whether an answer can still come
-_OFF = (requests.disable,), (requests.emergency_stop,)
+_OFF = requests.disable, requests.emergency_stop
 _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
 _PATIENCE = 5.0  # s, for an answer of a loop that runs
 
@@ -74,6 +74,7 @@ class LoopProcess(RunningLoop):
         self._motions: dict[int, Motion] = {}
         self._rows: Rows | None = None
         self._names: tuple[str, ...] = ()
+        self._off_asked: dict[int, float] = {}  # s, monotonic: when drives off was asked for, by number, until answered
         self._planning: Callable[[int], tuple[CurveCheck, Jog]] | None = None
         self._planned: dict[int, tuple[CurveCheck, Jog]] = {}
         self._watchdog: Watchdog | None = None
@@ -160,7 +161,8 @@ class LoopProcess(RunningLoop):
     def tell_emergency_stop(self) -> None:
         """The same without waiting."""
         self._marks.ask_stop()
-        self.tell(requests.emergency_stop)
+        with self._sending, contextlib.suppress(OSError):
+            self._put(Kind.ASK, self._number(requests.emergency_stop), requests.emergency_stop, ())
 
     def _beat(self) -> None:
         """In a thread: signal that this process lives, and end a loop that has left its real drives to themselves."""
@@ -241,7 +243,13 @@ class LoopProcess(RunningLoop):
     @property
     def _untold(self) -> str:
         """The warning that drives may be on, while they are being disabled for too long."""
-        return unconfirmed(self._names) if self.real and self._marks.telling > TOLD_WITHIN else ""
+        return unconfirmed(self._names) if self.real and self._turning_off > TOLD_WITHIN else ""
+
+    @property
+    def _turning_off(self) -> float:
+        """For how long drives have been being disabled, or were to be, until now [s]."""
+        now = time.monotonic()
+        return max([self._marks.telling, *(now - at for at in tuple(self._off_asked.values()))])
 
     @property
     def _silence(self) -> str:
@@ -256,7 +264,7 @@ class LoopProcess(RunningLoop):
             return 0.0
         busy = self._marks.busy
         if busy:
-            return max(0.0, busy - _LONGEST, self._marks.telling - _TELLING)
+            return max(0.0, busy - _LONGEST, self._turning_off - _TELLING)
         return min(time.monotonic() - self._marks.alive, self._unheard)
 
     @property
@@ -344,6 +352,12 @@ class LoopProcess(RunningLoop):
         self._marks.send()
         self._channel.put(message)
 
+    def _number(self, request: Callable[..., Any] | None) -> int:
+        self._numbers += 1
+        if request in _OFF:
+            self._off_asked[self._numbers] = time.monotonic()
+        return self._numbers
+
     def _send(self, kind: Kind, patience: float, *rest: Any) -> Any:
         """Send a request and wait for its answer while the loop lives, and while it is idle at most `patience` [s]."""
         if self.failure:
@@ -358,8 +372,7 @@ class LoopProcess(RunningLoop):
                 self._marks.ask_stop(instead=True)
             raise LoopEndedError(self.problem or "the control loop does not accept requests")
         try:
-            self._numbers += 1
-            number = self._numbers
+            number = self._number(rest[0] if kind is Kind.ASK else None)
             self._answers[number] = event, answer
             self._put(kind, number, *rest)
         except OSError as error:
@@ -371,7 +384,7 @@ class LoopProcess(RunningLoop):
             busy = self._marks.busy
             if busy or self.failure:
                 until = max(until, time.monotonic() + _LOOK)
-            if rest[:1] in _OFF and (untold := self._untold):
+            if number in self._off_asked and (untold := self._untold):
                 self._answers.pop(number, None)
                 return untold
             hopeless = self._still > _HOPELESS + 5.0 * self._period or busy > _LONGEST
@@ -400,6 +413,7 @@ class LoopProcess(RunningLoop):
 
     def _hear(self, kind: Kind, number: int, *rest: Any) -> None:
         if kind is Kind.ANSWER:
+            self._off_asked.pop(number, None)
             event, answer = self._answers.pop(number, (threading.Event(), []))
             answer += rest
             event.set()
@@ -420,6 +434,7 @@ class LoopProcess(RunningLoop):
             self.say(rest[0])
 
     def _note_end(self) -> None:
+        self._off_asked.clear()
         ended = "the process of the control loop has ended"
         self.failure = ended
         if not self._ended.is_set():

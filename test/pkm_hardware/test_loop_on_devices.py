@@ -269,6 +269,31 @@ def test_a_driver_that_hangs_where_it_is_disabled_is_told_at_once(rig: Rig, monk
     assert wait_until(lambda: rig.process.problem == "", 3.0)  # it has returned
 
 
+def hang_where_enabled(loop: ControlLoop) -> None:
+    enable = loop.machine._driver.enable
+    loop.machine._driver.enable = lambda positions: (enable(positions), time.sleep(60.0))
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("rig", [("servos", 50.0)], indirect=True)
+def test_an_emergency_stop_does_not_wait_for_a_driver_that_hangs(
+    rig: Rig, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The drives stayed on for 19 s."""
+    for name, value in (("TOLD_WITHIN", 0.1), ("_TELLING", 0.0), ("_FROZEN", 0.2)):
+        monkeypatch.setattr(f"pkm_control.loop.loop_process.{name}", value)
+    rig.process.ask(hang_where_enabled)
+    rig.process.tell(requests.enable)
+    assert wait_until(lambda: len(rig.bench.on()) == rig.bench.drives)
+    if told:
+        rig.process.tell_emergency_stop()
+    else:
+        assert UNTOLD in rig.process.emergency_stop()
+    assert wait_until(lambda: not rig.bench.on(), 4.0)
+    assert UNTOLD in rig.said[0]
+    assert wait_until(lambda: "the drives were turned off" in rig.process.failure, 4.0)
+
+
 @pytest.mark.parametrize("way", ["machine", "last resort"])
 def test_a_driver_that_hangs_in_this_process_is_told_as_well(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
