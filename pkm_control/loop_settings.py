@@ -80,16 +80,14 @@ _FILES = "compliance_file", "force_file", "keep_out_file", "conveyor_file"  # of
 
 @dataclass(frozen=True)
 class Setup:
-    """The settings of a simulated robot, explained by the options of `pkm simulate` of the same names.
-    `rate` is in Hz, `natural_frequency` in rad/s, `hidden_payload` in kg.
-    """
+    """The settings of a simulated robot, explained by the options of `pkm simulate` of the same names."""
 
-    rate: float = 1000.0
+    rate: float = 1000.0  # Hz
     controller: str = COMPUTED_TORQUE
-    natural_frequency: float = NATURAL_FREQUENCY
+    natural_frequency: float = NATURAL_FREQUENCY  # rad/s
     damping: float = DAMPING
     realistic: bool = False
-    hidden_payload: float = 0.0
+    hidden_payload: float = 0.0  # kg
     force_file: str = ""
     keep_out_file: str = ""
     conveyor_file: str = ""

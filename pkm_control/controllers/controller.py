@@ -277,9 +277,7 @@ class Controller(ABC):
         return self._noise
 
     def in_mode(self, mode: int, pose: Array, joints: Array) -> ModeModel:
-        """Model and mass matrix of another working mode, for `change_mode`; takes time. `pose` (7,) in base frame is
-        regular; `joints` (n_joints,) are the positions there in that mode.
-        """
+        """Model and mass of another working mode, by a regular pose (7,) and joints (n_joints,) there; takes time."""
         mass = actuator_mass_matrix(self.dynamics, pose, mode)
         return ModeModel(ControlModel(self.dynamics, mode, joints, pose), mass)
 

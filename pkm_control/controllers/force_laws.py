@@ -61,10 +61,11 @@ _LONGEST = 0.01  # s: a stall of the loop counts as no more
 
 class ForceLaw(Controller):
     """Computed torque on the platform, with a force task. `natural_frequency` [rad/s] of the tracking error without
-    contact is also the highest of the contact; `period` lies between two calls [s].
+    contact is also the highest of the contact; `period` lies between two calls [s]. While `rigid`, it does not yield.
     """
 
     yields = True
+    rigid = False
 
     def __init__(
         self,
@@ -83,6 +84,8 @@ class ForceLaw(Controller):
         self._turns = not dynamics.kinematics.constant_space
         self._passed = self._period = period
         self._carried = np.zeros(6)
+        self._aside, self._rate, self._change = np.zeros(6), np.zeros(6), np.zeros(6)
+        self._feeling = True
         self._none = np.zeros(6)
         super().__init__(dynamics, limits, natural_frequency, damping)
 
@@ -96,9 +99,7 @@ class ForceLaw(Controller):
         return
 
     def weight_along(self, directions: Array) -> Array:
-        """Efforts (k,) [N or N m] that hold the robot's weight at home along unit twists (6, k), each together with the
-        parasitic motion that the robot cannot avoid.
-        """
+        """Efforts (k,) [N, N m] that hold the weight at home along unit twists (6, k) with their parasitic ones."""
         ways = self._inside @ directions
         ways /= np.maximum(np.sum(directions * ways, axis=0), 1e-9)
         still, home = np.zeros(6), self.kinematics.home
@@ -111,7 +112,7 @@ class ForceLaw(Controller):
 
     def forget(self) -> None:
         """Drop the memory: the platform is held anew, where it was found."""
-        self._carried[:] = 0.0
+        self._carried[:] = self._aside[:] = self._rate[:] = self._change[:] = 0.0
 
     def possible(self, twist: Array, measured: Measured) -> Array:
         """The possible twist (6,) [m/s, rad/s] nearest to one."""
@@ -135,6 +136,25 @@ class ForceLaw(Controller):
         share = 1.0 - math.exp(-CARRIED * self.natural_frequency * self._passed)
         self._carried += share * (self.felt(measured) - self._carried)
         return self._carried
+
+    def pushed_by(self, reference: Reference, measured: Measured) -> Array:
+        """The wrench (6,) about the platform's origin, base axes [N, N m], to which the law yields."""
+        return self._carried.copy()
+
+    def hold_against(self, wrench: Array) -> None:
+        """Be `rigid` from now on, carrying such a wrench."""
+        self.rigid, self._carried = True, wrench
+
+    def led_by(self, measured: Measured, seconds: float) -> Array | None:
+        """How far (6,) what is felt leads a platform at rest in some time; None for laws that cannot tell."""
+        return None
+
+    def _stiff(self, reference: Reference, measured: Measured) -> Array:
+        # efforts that follow the reference, or what is aside of it
+        pose = displace(reference.pose, self._aside)
+        moving = Reference(pose, reference.twist + self._rate, reference.acceleration + self._change)
+        acceleration = self.towards(displacement_between(measured.pose, pose), moving, measured)
+        return self.efforts(acceleration, self._carried, measured)
 
     def towards(self, displacement: Array, reference: Reference, measured: Measured) -> Array:
         """Acceleration (6,) [m/s^2, rad/s^2] along a displacement (6,) that follows the rates of a reference."""
@@ -168,13 +188,21 @@ class Impedance(ForceLaw):
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) [N m or N] of the impedance, before limits."""
+        if self.rigid:
+            return self._stiff(reference, measured)
         self._tuned += self._passed
         if self._tuned > _TUNED and np.isfinite(measured.jacobian).all():
             self.freedoms = self._freedoms_at(measured)
             self.tune()
+        return self.efforts(reference.acceleration, -self._pull(reference, measured), measured)
+
+    def pushed_by(self, reference: Reference, measured: Measured) -> Array:
+        """See `ForceLaw.pushed_by`: as strong as spring and damper."""
+        return -self._pull(reference, measured)
+
+    def _pull(self, reference: Reference, measured: Measured) -> Array:
         pull = self.spring @ displacement_between(measured.pose, reference.pose)
-        pull += self.damper @ (reference.twist - measured.twist)
-        return self.efforts(reference.acceleration, -pull, measured)
+        return np.asarray(pull + self.damper @ (reference.twist - measured.twist))
 
     def _freedoms_at(self, measured: Measured) -> Freedoms:
         # where the platform is, payload included: on an agile eye it is a third as heavy at the border as at home
@@ -192,6 +220,7 @@ class Impedance(ForceLaw):
         return Freedoms(basis, mass) if np.linalg.eigvalsh(mass)[0] > 0.0 else self.freedoms
 
 
+_QUICK = 0.8  # of the drives' speeds: what a motion and the push that it gives way to use of them
 CROSSING = 1.0 / 6.0  # of the natural frequency: where the loop over the stiffest contact crosses one
 
 
@@ -213,28 +242,32 @@ class Admittance(ForceLaw):
         critical = 4.0 * self.damping**2 * np.diag(self.spring) / self.natural_frequency
         self.damper = np.maximum(across, critical)
         self.inertia = self.damper / self.natural_frequency
-        if not hasattr(self, "_aside"):
-            self._aside, self._rate, self._change = np.zeros(6), np.zeros(6), np.zeros(6)
-            self._feeling = True
 
     def engage(self, feeling: bool) -> None:
         """Freeze the displacement while the sensor delivers nothing."""
         self._feeling = feeling
 
-    def forget(self) -> None:
-        """Reset the displacement: the platform is held where it was found."""
-        super().forget()
-        self._aside[:] = self._rate[:] = self._change[:] = 0.0
-
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) [N m or N] that follow the displaced reference, before limits."""
-        self._give_way(measured)
-        pose = displace(reference.pose, self._aside)
-        moving = Reference(pose, reference.twist + self._rate, reference.acceleration + self._change)
-        acceleration = self.towards(displacement_between(measured.pose, pose), moving, measured)
-        return self.efforts(acceleration, self.carry(measured) if self._feeling else self._carried, measured)
+        if self._feeling:
+            self.carry(measured)
+        if not self.rigid:
+            self._give_way(reference.twist, measured)
+        return self._stiff(reference, measured)
 
-    def _give_way(self, measured: Measured) -> None:
+    def led_by(self, measured: Measured, seconds: float) -> Array | None:
+        """See `ForceLaw.led_by`: at the speed at which the damper holds the wrench."""
+        return self.possible(self.felt(measured) / self.damper, measured) * seconds
+
+    def _within_speeds(self, rate: Array, twist: Array, measured: Measured) -> Array:
+        # beside singularities a slow platform takes quick drives, for which the motion's `twist` leaves less
+        if not np.isfinite(measured.jacobian).all():
+            return rate
+        motion, own = np.abs(left_inverse(measured.jacobian, self._independent) @ np.stack([twist, rate], axis=1)).T
+        room = np.maximum(_QUICK * self.limits.velocity - motion, 0.0)
+        return np.asarray(rate * min(1.0, float(np.min(room / np.maximum(own, 1e-300)))))
+
+    def _give_way(self, twist: Array, measured: Measured) -> None:
         if not self._feeling:
             self._rate[:] = self._change[:] = 0.0
             return
@@ -242,7 +275,7 @@ class Admittance(ForceLaw):
         wrench = self.felt(measured) - self.spring @ self._aside
         # the damper acts on the rate at the end of the step, so that any of it is stable
         rate = (self._rate + dt * wrench / self.inertia) / (1.0 + dt * self.damper / self.inertia)
-        rate = self.possible(rate, measured)
+        rate = self._within_speeds(self.possible(rate, measured), twist, measured)
         self._change = (rate - self._rate) / dt
         self._rate = rate
         self._aside += dt * rate
@@ -295,8 +328,6 @@ class Hybrid(ForceLaw):
         self._across: dict[bytes, Array] = {}
         if not hasattr(self, "_sum"):
             self._sum = np.zeros(pressed.shape[1])
-            self._aside = np.zeros(6)
-            self._feeling = True
 
     def engage(self, feeling: bool) -> None:
         """Have the selected axes hold their place while the sensor delivers nothing."""
@@ -308,14 +339,12 @@ class Hybrid(ForceLaw):
         """Drop the memory: the platform is held where it was found."""
         super().forget()
         self._sum[:] = 0.0
-        self._aside[:] = 0.0
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Efforts (n_actuated,) [N m or N] of hybrid control, before limits."""
-        if not self._feeling:
-            error = displacement_between(measured.pose, displace(reference.pose, self._aside))
-            return self.efforts(self.towards(error, reference, measured), self._carried, measured)
-        carried = self.carry(measured)
+        carried = self.carry(measured) if self._feeling else self._carried
+        if self.rigid or not self._feeling:
+            return self._stiff(reference, measured)
         error = displacement_between(measured.pose, reference.pose)
         acceleration = self.towards(error, reference, measured)
         pushes = -self._pressed.T @ self.felt(measured)
@@ -339,6 +368,11 @@ class Hybrid(ForceLaw):
         self._aside = -along @ (along.T @ error)
         external = carried - along @ (along.T @ carried) - along @ force[chosen]
         return self.efforts(self._beside(chosen, measured) @ acceleration, external, measured)
+
+    def led_by(self, measured: Measured, seconds: float) -> Array | None:
+        """See `ForceLaw.led_by`: along the axes, at the speed at which the damper holds push and force."""
+        rates = (self._wanted + self._pressed.T @ self.felt(measured)) / self._damper
+        return self.possible(self._pressed @ rates, measured) * seconds
 
     def _integrate(self, pushes: Array, ruled: NDArray[np.bool_]) -> None:
         grown = np.clip(self._sum + self._passed * self._slope * (self._wanted - pushes), -self._most, self._most)

@@ -13,7 +13,7 @@ from pkm_control.controllers.controller import Controller, Measured, Reference, 
 from pkm_control.conveyor.belt import Belt
 from pkm_control.keep_out import KeepOuts
 from pkm_control.loop.followed_motion import Action, Motion, PathRun
-from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, StrayWatch
+from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, PushWatch, StrayWatch
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jogging import FASTEST, RENEWAL, Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
@@ -98,6 +98,7 @@ class TrajectoryFollower:
         self.belts = dict(belts or {})
         self.machine = MachineWatch()
         self.stray = StrayWatch(kinematics.characteristic_length, following_error)
+        self.push = PushWatch(controller)
         self.locator = PlatformLocator(controller, guard.max_age)
         self.effects = Effects(on_payload=load)
         self.known_hold: Array | None = None
@@ -116,6 +117,7 @@ class TrajectoryFollower:
     def follow(self, motion: Motion) -> None:
         """Follow a motion from now on; its `outcome` tells how it ends. A motion under way ends as preempted."""
         self.end(Outcome.PREEMPTED, TOOK_OVER)
+        self.push.release()
         self._jogging, self._border = False, ""
         self.run = PathRun(motion, self.time, self.override, self.belts)
         trajectory = motion.trajectory
@@ -285,6 +287,7 @@ class TrajectoryFollower:
             return unready_to_jog(Mode.TRACKING)
         if not self._jogging:
             self.jog.start(self.hold)
+        self.push.release()
         self._jogging, self._border, self._caught = True, "", ""
         if run is not None:
             run.away, run.goes_on = True, False
@@ -293,6 +296,7 @@ class TrajectoryFollower:
     def relocate(self) -> str:
         """Look for the platform anew with the next reading; return from where. An unknown pose stays unknown."""
         self.stray.reset()
+        self.push.release()
         if self.change is None or not self.change.lost:
             return "the pose that was last followed"
         self.change, self.guard.gravity = None, self._gravity
@@ -450,8 +454,14 @@ class TrajectoryFollower:
             apart = separation(measured.pose, reference.pose)
         departed = "" if silent or yields else departed
         soft = yields and self.moving  # and would let what was not led meanwhile fly on
-        if (silent or departed) and (soft or _out_of_hand(self.controller, reference, measured)):
+        pushed = self._last is not None and self.push.judge(self.check, reference, measured, self._last.command, time)
+        left = (silent or departed) and (soft or _out_of_hand(self.controller, reference, measured))
+        if pushed:
+            self._catch(self.push.beyond, measured, Outcome.PATH_TOLERANCE_VIOLATED)
+            self.push.hold()
+        elif left:
             self._catch(silent or departed, measured, _departed(self.stray, self.run) if departed else None)
+        if pushed or left:
             reference = self._reference(0.0, now)
             apart = separation(measured.pose, reference.pose)
         # a law that yields to forces leaves its reference as it should
@@ -486,7 +496,7 @@ class TrajectoryFollower:
             self.mode, reason = Mode.JOGGING, self.jog.blocked and f"{NO_FURTHER}: {self.jog.blocked}"
             reason = f"{self._caught}: it comes to rest" if self._caught else reason
         elif self.run is None:
-            self.mode, reason = Mode.HOLDING, self._border
+            self.mode, reason = Mode.HOLDING, self._border or self.push.beyond
         else:
             self.mode, reason = (Mode.PAUSED, self._border) if self.run.resting else (Mode.TRACKING, "")
         if self.force.lost and not self.moving and not reason:
@@ -499,6 +509,7 @@ class TrajectoryFollower:
     ) -> Action:
         """Send nothing to a platform that strayed or is elsewhere; located again, it is held at its measured pose."""
         self.end(Outcome.STATE_LOST, reason or self.stray.lost)
+        self.push.release()
         self._let_go, self._jogging = True, False
         self.mode = Mode.WAITING if measured is None and self.machine.problem(now) else Mode.STOPPED
         nothing = np.zeros(len(self.controller.limits.names))

@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from pkm_control.controllers.controller import Controller, Measured
+from pkm_control.controllers.controller import Controller, Measured, Reference, found_at
+from pkm_control.controllers.force_laws import ForceLaw
 from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.motion.curve_check import MOST_AT_REST, STRAINED, CurveCheck, Sliced
 from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.compiled_rotations import displace, separation
 
 ACTIVE = "active"
 """What a machine calls the state of its life cycle in which its drives follow commands."""
@@ -147,6 +150,78 @@ class StrayWatch:
     def reset(self) -> None:
         """Go on."""
         self._score, self._departures, self.lost = 0, 0, ""
+
+
+_LOOK = 0.01  # s, between two looks at where pushes lead
+_AHEAD = 0.1  # s, for which a platform takes to come to rest
+_SMOOTHED = 0.2  # of the newest efforts, at each look
+_ASIDE = 0.05  # of the characteristic length: further from its reference a platform is pushed aside
+PUSHED = "pushed aside, {}: the platform is held there until it is moved, or recovered"
+
+
+class PushWatch:
+    """Has a force law hold a platform that a push leads too far, as `beyond` says, until `release` or led back."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.beyond = ""
+        self._law = controller if isinstance(controller, ForceLaw) else None
+        self._efforts, self._wrench = np.zeros(len(controller.limits.names)), np.zeros(6)
+        self._looked = -math.inf  # s
+        self._work: Sliced[str] | None = None
+
+    def judge(self, check: CurveCheck, reference: Reference, measured: Measured, last: Array, time: float) -> bool:
+        """Whether the platform has to be held from now on; by `last` efforts (n_actuated,), and the `time` [s]."""
+        law = self._law
+        if law is None or (self._work is None and 0.0 <= time - self._looked < _LOOK):
+            return False
+        if self._work is None:
+            self._looked = time
+            self._efforts += _SMOOTHED * (last - self._efforts)
+            self._work = self._look(law, check, reference.beside(law.kinematics), measured)
+        try:
+            next(self._work)
+        except StopIteration as found:
+            self._work = None
+            if found.value:
+                self.beyond = PUSHED.format(found.value)
+                self._wrench = law.pushed_by(reference, measured)
+            return bool(found.value)
+        return False
+
+    def hold(self) -> None:
+        """Hold the platform, against what pushes it."""
+        if self._law is not None:
+            self._law.hold_against(self._wrench)
+
+    def release(self) -> None:
+        """Yield again."""
+        self.beyond, self._work = "", None
+        if self._law is not None:
+            self._law.rigid = False
+
+    def _look(self, law: ForceLaw, check: CurveCheck, led: Reference, measured: Measured) -> Sliced[str]:
+        found = found_at(law.kinematics, measured)
+        if self.beyond:
+            step = None if led.twist.any() else law.led_by(measured, _AHEAD)
+            if step is not None and not self._loaded(law) and (yield from check.leads_in(found, _moved(found, step))):
+                self.release()
+            return ""
+        led_on = _moved(led.pose, led.twist[:6] * _AHEAD)
+        found_on = _moved(found, measured.twist * _AHEAD)
+        far = np.array([_ASIDE * law.kinematics.characteristic_length, _TURN * _ASIDE])
+        slow = _AHEAD * np.linalg.norm(measured.twist.reshape(2, 3), axis=1) < far  # to be stopped takes more
+        aside = np.array(separation(found[:7], led.pose[:7])) > far
+        if not led.twist.any() and aside.any() and slow.all() and self._loaded(law):
+            return STRAINED
+        return (yield from check.strayed(np.stack([led.pose, led_on]), np.stack([found, found_on])))
+
+    def _loaded(self, law: ForceLaw) -> bool:
+        most = MOST_AT_REST * law.limits.effort_bound(self._efforts)
+        return bool((np.abs(self._efforts) > most).any())
+
+
+def _moved(pose: Array, way: Array) -> Array:
+    return np.concatenate([displace(pose[:7], way), pose[7:]])
 
 
 SILENT = "the force sensor is silent"

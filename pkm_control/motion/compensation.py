@@ -102,9 +102,7 @@ class ComplianceTable:
         return ways * scaling(self._length)
 
     def possible(self, poses: Array) -> Array:
-        """What (n, 6, 6) takes from a displacement at poses (n, 7) its part in directions in which the platform moves,
-        and leaves its origin as near as possible.
-        """
+        """Projections (n, 6, 6) of displacements at poses (n, 7) onto those that the platform can make."""
         space = self._kinematics.at(poses).subspace
         weight = scaling(self._length)[:, None]  # turns at the robot's length
         return np.asarray(space @ np.linalg.pinv(weight * space) * weight.T)

@@ -44,6 +44,11 @@ MOST_SAMPLES = 100_000  # of one cycle; a finer look at a long curve would take 
 AT_ONCE = 500  # samples per batch: other threads get their turn in between
 INSET = 0.02  # of a joint's range (at most of 0.1 rad or m), and of the margins: what steered motions keep in reserve
 MOVING, STANDING = 0.8, 0.7  # of speeds and efforts: what a steered motion uses of them, and where it comes to rest
+_GIVEN = 0.01  # rad, and of the robot's size at most: by how much a push may lead joints beyond their ranges
+MOST_AT_REST = 0.6  # of the efforts: what a platform that is pushed aside may take of them
+STRAINED = "its drives come to their limits"
+_FURTHER = 0.25  # of what a push may break, if the platform was led there by a motion
+_INWARDS = 0.05  # of that: less may be noise, and leads nowhere
 _OF_THE_REST = 1.0 / 3.0  # where holding takes more: what such a motion uses of the efforts that are left
 AT_REST = 0.02  # m/s and rad/s: the most that a motion may begin or end with
 _JUMP = 0.1  # rad or m: more than that no joint strays from what its velocity says between two samples
@@ -135,6 +140,10 @@ class CurveCheck:
         shares = np.array([*(SOFT if self.soft else (STRETCHED, SHARE)), SHARE])
         self._floors = shares * np.nan_to_num(of_home)
         self._felt = _FELT * float(np.nan_to_num(of_home[1]))
+        near = 0.0 if self.space is None else self.space.margin
+        # of conditions, by how much a platform that is pushed may break them
+        given = _GIVEN * min(1.0, kinematics.engine.size)
+        self._given = np.array([given, *(0.5 * self._floors), NOISE, 0.5 * near, MOST_AT_REST])
         self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
 
     # -- trajectories -----------------------------------------------------------------------------------------------
@@ -306,9 +315,37 @@ class CurveCheck:
         """How far poses (n, 7) violate conditions (n, 6): rad and m beyond the joints' ranges, what is missing of three
         margins of singularity, efforts by noise, and the distance from keep-outs [m]; NaN out of reach.
         """
-        at = self._at(pose)
+        return self._deficits_at(self._at(pose))
+
+    def _deficits_at(self, at: Configuration) -> Array:
         found, _, felt = self._margins(at, False)
         return self._with_noise(found, at, felt, 1.0)
+
+    def strayed(self, led: Array, found: Array) -> Sliced[str]:
+        """Which condition a platform breaks much more at poses (n, 7 + r) than where it was `led`; or empty."""
+        n, given = len(led), self._given
+        lacks = yield from self._lacks_at_rest(np.concatenate([led, found]))
+        broken = lacks[n:] > np.maximum(lacks[:n] + _FURTHER * given, given)
+        which = np.flatnonzero(broken.any(axis=0))
+        if not which.size:
+            return ""
+        if which[0] == len(given) - 1:
+            return STRAINED
+        return self._lack(int(which[0]), None, found[int(np.argmax(broken[:, which[0]]))])
+
+    def leads_in(self, pose: Array, there: Array) -> Sliced[bool]:
+        """Whether a platform that was pushed to a pose (7 + r,) may be pushed on to another one."""
+        lacks = yield from self._lacks_at_rest(np.stack([pose, there]))
+        return bool((lacks[1] <= np.maximum(lacks[0] - _INWARDS * self._given, self._given)).all())
+
+    def _lacks_at_rest(self, pose: Array) -> Sliced[Array]:
+        # deficits (n, 6), and the share of the efforts that the weight takes; infinite out of reach
+        at, still = self._at(pose), np.zeros((len(pose), 6))
+        yield
+        found = self._deficits_at(at)
+        yield
+        weight = self._shares(self._efforts_of(at, still, still).effort).max(axis=1)
+        return np.nan_to_num(np.column_stack([found, weight]), nan=np.inf)
 
     def standing(self, pose: Array) -> str:
         """Why the platform cannot be held at a pose (7,) where motions begin that keep all conditions; or empty."""

@@ -186,9 +186,8 @@ def feasible_estimate(found: Estimate, parameters: ParameterSet) -> Feasible:
 
 
 def _scales(parameters: ParameterSet, found: Estimate) -> Array:
-    """Size of every parameter: from a body's mass and radius of gyration, for tiny bodies those of the largest; of a
-    joint, what would need all of the efforts, where it shows.
-    """
+    # from a body's mass and radius of gyration, for tiny bodies those of the largest; of a joint, what would need all
+    # of the efforts, where it shows
     prior = parameters.values
     scale = np.maximum(np.abs(prior), 1e-3)
     alone = np.linalg.norm(found.y) / np.maximum(np.linalg.norm(found.W, axis=0), 1e-300)

@@ -233,6 +233,45 @@ def test_a_platform_that_yields_into_another_working_mode_is_let_go(of_gallery) 
         assert bool(found) == bool(wrong)
 
 
+PUSHED_BY_HAND = """\
+task: {force_axes: [y], wrench: [0, 0, 0, 0, 0, 0]}
+surroundings:
+  points: [[0, 0, 0]]
+  planes:
+    hand: {point: [0, 0, -100], normal: [0, 1, 0], stiffness: 5000, damping: 0, friction: 0}
+"""
+
+
+@pytest.mark.parametrize(("way", "border"), [(1.0, "end of its range"), (-1.0, "limits")])
+def test_a_push_leads_no_platform_out_of_where_it_can_be_held(way: float, border: str, tmp_path) -> None:
+    """By 15 N, in three seconds, a planar 3-RRR fell through a singularity."""
+    (tmp_path / "force.yaml").write_text(PUSHED_BY_HAND)
+    setup = Setup(controller="hybrid", rate=RATE, force_file=tmp_path / "force.yaml")
+    with Robot.simulated("planar_3rrr", False, setup) as robot:
+        loop = robot._backend.loop
+        machine, period = loop.machine, loop.period
+        hand = machine._surroundings.touch.solids[0]
+        reasons, speeds = set(), []
+
+        def pushed(periods: int = 1):
+            depth = 15.0 / 5000.0 if machine.time < 4.0 else -1.0
+            hand[:3], hand[3:6] = machine.pose[:3], (0.0, way, 0.0)
+            hand[1] += way * depth
+            found = period(periods)
+            reasons.add(found.action.reason)
+            speeds.append(np.max(np.abs(machine.read().velocities) / machine.limits.velocity))
+            return found
+
+        loop.period = pushed
+        robot.wait(4.0)
+        assert robot.state.mode in (Mode.HOLDING, Mode.JOGGING), robot.state.reason
+        assert any(border in reason and "held there" in reason for reason in reasons), reasons
+        robot.wait(1.0)
+        assert max(speeds) < 0.5
+        assert robot.state.reason == ""  # the hand is gone: it yields again
+        robot.move_to(robot.kinematics.home)
+
+
 def test_after_an_emergency_stop_the_platform_is_where_it_was() -> None:
     """From home, the straight way of the drives to there leads through a singularity: nothing led it back."""
     there = np.array([-0.046, -0.238, -0.121, -0.227, 0.276, -0.335, 0.872])
