@@ -28,7 +28,8 @@ from pkm_runtime.kernels.kernel_cache import making
 _BEAT_EVERY = 0.25  # s
 _LOOK_EVERY = 0.1  # s
 _FROZEN = 3.0  # s without a beat
-_LONGEST = 20.0  # s that contact with a board, or the end, may take
+_LONGEST = 20.0  # s that contact with a board may take
+_ENDING = 5.0  # s that any call may take once the end is asked for
 _BEAT, _WELL = b"b", b"w"
 
 
@@ -37,6 +38,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self._asked = self._moving = self._ended = self._given_up = self._over = False
+        self.when_asked: Callable[[], None] = lambda: None
         self.harmless = False  # no drive is real: what does not end in order is interrupted where it hangs
         self.warning = ""  # that drives may be on: the last line, whatever else there is to say
 
@@ -74,6 +76,7 @@ class Interruption:
             self._given_up = True
             return
         self._asked = True
+        self.when_asked()
         if not (self._moving or self._over):
             raise KeyboardInterrupt
         if self.harmless and not self._over:
@@ -143,14 +146,20 @@ class Guardian:
         self._over = threading.Event()
         self._heart: threading.Thread | None = None
         self._until = -math.inf  # s, monotonic clock
+        self._longest = _LONGEST
         self.problem = ""  # why nobody watches any more; what moves has to end then
 
     def promise(self, within: float = _LONGEST) -> None:
         """From now on, the process promises anew within this time [s]; else it is frozen, whatever it still does."""
-        self._until = time.monotonic() + within
+        self._until = time.monotonic() + min(within, self._longest)
         if self._heart is None:  # other threads live on where a call of a driver never returns
             self._heart = threading.Thread(target=self._beat, name="beat", daemon=True)
             self._heart.start()
+
+    def hurry(self) -> None:
+        """The drives are to be off: what hangs does so no longer than `_ENDING` from now on."""
+        self._longest = _ENDING
+        self._until = min(self._until, time.monotonic() + _ENDING)
 
     def end(self) -> None:
         """End the watch: the drives are off, or it was said that they are not."""

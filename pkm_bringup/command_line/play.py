@@ -165,6 +165,8 @@ def _driven(
             return run(cycle)
         finally:
             promise()
+            if guardian is not None:
+                guardian.hurry()
             scheduling.release()
             interruption.motion_ended()
             interruption.warning = loop.shut_down()
@@ -241,6 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         real = not (given.dry or given.simulate)
         interruption.harmless = not real
         guardian = Guardian(partial(last_resort, mechanism, settings)) if real else None
+        interruption.when_asked = guardian.hurry if guardian is not None else interruption.when_asked
         try:
             kinematics, recording = play(
                 mechanism,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_bringup.command_line.one_process import Interruption
+from pkm_bringup.command_line.one_process import Guardian, Interruption
 from pkm_bringup.command_line.play import _REMEDIES, main, play
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_clock import Braking
@@ -272,3 +272,19 @@ def test_a_law_that_never_returns_is_interrupted_where_no_drive_is_real(
     assert main([ROBOT, "--hardware-file", str(hexapod_file), "--motion", MOTION, "--dry"]) == 130
     assert time.monotonic() - began < 25.0
     assert "ended where it hung for 3 s" in capsys.readouterr().err
+
+
+def test_who_asks_for_the_end_does_not_wait_long_for_a_call_that_hangs() -> None:
+    """The contact with a board may take 20 s, so a driver that hung there was left alone for as long."""
+    guardian, interruption = Guardian(lambda: ""), Interruption()
+    interruption.when_asked = guardian.hurry
+    interruption.motion_begins()
+    try:
+        guardian.promise()
+        assert guardian._until - time.monotonic() > 15.0
+        interruption.hear(signal.SIGINT, None)
+        for promise in (lambda: None, guardian.promise):
+            promise()
+            assert 3.0 < guardian._until - time.monotonic() <= 5.0
+    finally:
+        guardian.end()
