@@ -376,6 +376,9 @@ def _plain(
         if dynamics is not None and dynamics.attrib.pop("spring_stiffness", ""):
             dynamics.attrib.pop("spring_reference", "")
             lost.setdefault("springs of joints", []).append(joint.get("name", ""))
+    for dynamics in root.iter("dynamics"):
+        if not {"damping", "friction"} & dynamics.attrib.keys():  # without either, ROS refuses the file
+            dynamics.set("damping", "0")
     if isinstance(mechanism, TreeModel):
         for chain in mechanism.floating:
             _fold(root, chain)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
@@ -197,6 +198,19 @@ def test_what_urdf_cannot_say_is_listed(of_gallery):
     notes = " ".join(to_tree(mechanism)[1])
     assert all(loop.name in notes for loop in mechanism.loops)
     assert not to_constraints(mechanism)[1]
+
+
+def test_a_joint_with_a_spring_alone_is_one_that_ros_reads(of_gallery):
+    """urdfdom refuses a <dynamics> without damping and friction, and with it the whole file."""
+    before, joint, after = re.split(
+        r'(<joint name="left_elbow" type.*?</joint>)', of_gallery["five_bar"].kinematics.mechanism.urdf, flags=re.DOTALL
+    )
+    sprung = joint.replace('damping="0" friction="0"', 'spring_stiffness="2" spring_reference="0.1"')
+    assert sprung != joint
+    mechanism = load_mechanism(before + sprung + after)
+    for write in (to_tree, to_constraints):
+        root = ET.fromstring(write(mechanism)[0])
+        assert root.find("joint[@name='left_elbow']/dynamics").get("damping") == "0"
 
 
 def test_choices_of_the_reader_are_told():
