@@ -153,8 +153,8 @@ class StrayWatch:
 
 
 _LOOK = 0.01  # s, between two looks at where pushes lead
-_AHEAD = 0.1  # s, for which a platform takes to come to rest
-_SMOOTHED = 0.2  # of the newest efforts, at each look
+_AHEAD, _SOON = 0.1, 0.05  # s, for which a platform that is pushed takes to come to rest; and a slow one
+_SMOOTHED = 0.2  # of the newest efforts and twist, at each look
 _ASIDE = 0.05  # of the characteristic length: further from its reference a platform is pushed aside
 PUSHED = "pushed aside, {}: the platform is held there until it is moved, or recovered"
 
@@ -165,9 +165,11 @@ class PushWatch:
     def __init__(self, controller: Controller) -> None:
         self.beyond = ""
         self._law = controller if isinstance(controller, ForceLaw) else None
-        self._efforts, self._wrench = np.zeros(len(controller.limits.names)), np.zeros(6)
+        self._efforts = np.zeros(len(controller.limits.names))
+        self._rate, self._wrench = np.zeros(6), np.zeros(6)
         self._looked = -math.inf  # s
         self._work: Sliced[str] | None = None
+        self._at_border = False  # yields again where it was held
 
     def judge(self, check: CurveCheck, reference: Reference, measured: Measured, last: Array, time: float) -> bool:
         """Whether the platform has to be held from now on; by `last` efforts (n_actuated,), and the `time` [s]."""
@@ -177,6 +179,7 @@ class PushWatch:
         if self._work is None:
             self._looked = time
             self._efforts += _SMOOTHED * (last - self._efforts)
+            self._rate += _SMOOTHED * (measured.twist - self._rate)
             self._work = self._look(law, check, reference.beside(law.kinematics), measured)
         try:
             next(self._work)
@@ -195,7 +198,7 @@ class PushWatch:
 
     def release(self) -> None:
         """Yield again."""
-        self.beyond, self._work = "", None
+        self.beyond, self._work, self._at_border = "", None, False
         if self._law is not None:
             self._law.rigid = False
 
@@ -205,15 +208,18 @@ class PushWatch:
             step = None if led.twist.any() else law.led_by(measured, _AHEAD)
             if step is not None and not self._loaded(law) and (yield from check.leads_in(found, _moved(found, step))):
                 self.release()
+                self._at_border = True
             return ""
-        led_on = _moved(led.pose, led.twist[:6] * _AHEAD)
-        found_on = _moved(found, measured.twist * _AHEAD)
         far = np.array([_ASIDE * law.kinematics.characteristic_length, _TURN * _ASIDE])
-        slow = _AHEAD * np.linalg.norm(measured.twist.reshape(2, 3), axis=1) < far  # to be stopped takes more
-        aside = np.array(separation(found[:7], led.pose[:7])) > far
-        if not led.twist.any() and aside.any() and slow.all() and self._loaded(law):
+        if (np.array(separation(found[:7], led.pose[:7])) < far).all() and not self._at_border:
+            return ""
+        if led.twist.any():  # it lags, and is slowed down with the motion
+            return (yield from check.strayed(led.pose[None], found[None]))
+        slow = _SOON * np.linalg.norm(self._rate.reshape(2, 3), axis=1) < far  # to be stopped takes more
+        if slow.all() and self._loaded(law):
             return STRAINED
-        return (yield from check.strayed(np.stack([led.pose, led_on]), np.stack([found, found_on])))
+        ahead = _moved(found, self._rate * _AHEAD)
+        return (yield from check.strayed(led.pose[None], np.stack([found, ahead])))
 
     def _loaded(self, law: ForceLaw) -> bool:
         most = MOST_AT_REST * law.limits.effort_bound(self._efforts)

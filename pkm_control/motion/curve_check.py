@@ -45,7 +45,7 @@ AT_ONCE = 500  # samples per batch: other threads get their turn in between
 INSET = 0.02  # of a joint's range (at most of 0.1 rad or m), and of the margins: what steered motions keep in reserve
 MOVING, STANDING = 0.8, 0.7  # of speeds and efforts: what a steered motion uses of them, and where it comes to rest
 _GIVEN = 0.01  # rad, and of the robot's size at most: by how much a push may lead joints beyond their ranges
-MOST_AT_REST = 0.6  # of the efforts: what a platform that is pushed aside may take of them
+MOST_AT_REST = 0.6  # of the efforts: what a platform that is pushed aside may take of them, with noise
 STRAINED = "its drives come to their limits"
 _FURTHER = 0.25  # of what a push may break, if the platform was led there by a motion
 _INWARDS = 0.05  # of that: less may be noise, and leads nowhere
@@ -143,7 +143,7 @@ class CurveCheck:
         near = 0.0 if self.space is None else self.space.margin
         # of conditions, by how much a platform that is pushed may break them
         given = _GIVEN * min(1.0, kinematics.engine.size)
-        self._given = np.array([given, *(0.5 * self._floors), NOISE, 0.5 * near, MOST_AT_REST])
+        self._given = np.array([given, *(0.5 * self._floors), 1.0, 0.5 * near, MOST_AT_REST])
         self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
 
     # -- trajectories -----------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class CurveCheck:
         return self._loses_hold(trajectory, times)
 
     def _loses_hold(self, trajectory: PointTrajectory, times: Array) -> str:
-        """Where the limbs lose hold of what they block (constraint singularity), checked at some samples."""
+        # where the limbs lose hold of what they block (constraint singularity), checked at some samples
         if self._hold == 0.0:
             return ""
         some = times[np.unique(np.linspace(0, len(times) - 1, _CONSTRAINT_SAMPLES).astype(np.int64))]
@@ -281,7 +281,7 @@ class CurveCheck:
             return np.where(efforts == 0.0, 0.0, np.abs(efforts) / self.limits.effort_bound(efforts))
 
     def _at(self, pose: Array) -> Configuration:
-        """The configuration of the rigid robot at poses (n, 7) of the platform in the working mode."""
+        # the configuration of the rigid robot at poses (n, 7) of the platform in the working mode
         if self.compliance is not None:
             pose = self.compliance.unbent(pose, self._payload_at_rest(pose))
         return configuration(self.kinematics, pose, self.mode)
@@ -299,7 +299,7 @@ class CurveCheck:
         carried: Carried | None = None,
         room: Room | None = None,
     ) -> Efforts:
-        """Efforts (n, n_actuated) of a motion with payloads, by default the present one; NaN where there are none."""
+        # efforts (n, n_actuated) of a motion with payloads, by default the present one; NaN where there are none
         carried = Carried.always(self.payload, len(twist)) if carried is None else carried
         wrench = carried.wrench(self.kinematics.mechanism.gravity, at.pose, twist, acceleration)
         shared = self.shared if room is None else room.shared
@@ -315,17 +315,15 @@ class CurveCheck:
         """How far poses (n, 7) violate conditions (n, 6): rad and m beyond the joints' ranges, what is missing of three
         margins of singularity, efforts by noise, and the distance from keep-outs [m]; NaN out of reach.
         """
-        return self._deficits_at(self._at(pose))
-
-    def _deficits_at(self, at: Configuration) -> Array:
+        at = self._at(pose)
         found, _, felt = self._margins(at, False)
         return self._with_noise(found, at, felt, 1.0)
 
     def strayed(self, led: Array, found: Array) -> Sliced[str]:
-        """Which condition a platform breaks much more at poses (n, 7 + r) than where it was `led`; or empty."""
-        n, given = len(led), self._given
+        """Which condition a platform breaks more at poses (n, 7 + r) than where it is `led` (1, 7 + r), or empty."""
+        given = self._given
         lacks = yield from self._lacks_at_rest(np.concatenate([led, found]))
-        broken = lacks[n:] > np.maximum(lacks[:n] + _FURTHER * given, given)
+        broken = lacks[1:] > np.maximum(lacks[0] + _FURTHER * given, given)
         which = np.flatnonzero(broken.any(axis=0))
         if not which.size:
             return ""
@@ -339,13 +337,17 @@ class CurveCheck:
         return bool((lacks[1] <= np.maximum(lacks[0] - _INWARDS * self._given, self._given)).all())
 
     def _lacks_at_rest(self, pose: Array) -> Sliced[Array]:
-        # deficits (n, 6), and the share of the efforts that the weight takes; infinite out of reach
+        # deficits (n, 6), and the share of the efforts that weight and noise take; infinite out of reach
         at, still = self._at(pose), np.zeros((len(pose), 6))
         yield
-        found = self._deficits_at(at)
+        found, _, felt = self._margins(at, False)
         yield
+        shaken = np.zeros(len(pose))
+        if felt.size:
+            shaken[felt] = self._shaken(at, felt)
+            yield
         weight = self._shares(self._efforts_of(at, still, still).effort).max(axis=1)
-        return np.nan_to_num(np.column_stack([found, weight]), nan=np.inf)
+        return np.nan_to_num(np.column_stack([found, weight + shaken]), nan=np.inf)
 
     def standing(self, pose: Array) -> str:
         """Why the platform cannot be held at a pose (7,) where motions begin that keep all conditions; or empty."""
@@ -356,7 +358,7 @@ class CurveCheck:
         return self._lack(int(lacks[0]), None, pose) if lacks.size else ""
 
     def _margins(self, at: Configuration, inset: bool) -> tuple[Array, Array, NDArray[np.int64]]:
-        """Deficits (n, 6) but of noise, the side (n,) of type 2, and where noise counts, nearest first."""
+        # deficits (n, 6) but of noise, the side (n,) of type 2, and where noise counts, nearest first
         k, pose = self.kinematics, at.pose
         joints = np.where(closes(at.status)[:, None], at.joints, np.nan)
         space = np.nan_to_num(at.subspace)
@@ -380,12 +382,17 @@ class CurveCheck:
         return np.concatenate([beyond[:, None], lacks, np.zeros((len(pose), 1)), near[:, None]], axis=1), side, felt
 
     def _with_noise(self, deficits: Array, at: Configuration, felt: NDArray[np.int64], more: float) -> Array:
-        """Deficits (n, 6), those of noise written: what it takes of an effort, `more` times, beyond its share."""
-        if felt.size and self.noise is not None:
-            masses = actuator_mass_matrix(self.dynamics, at.rows(felt))
-            shaken = (np.sqrt(masses**2 @ self.noise() ** 2) / self.limits.effort).max(axis=1)
-            deficits[felt, len(MARGINS)] = np.maximum(more * shaken - NOISE, 0.0)
+        # deficits (n, 6), those of noise written: what it takes of an effort, `more` times, beyond its share
+        if felt.size:
+            deficits[felt, len(MARGINS)] = np.maximum(more * self._shaken(at, felt) - NOISE, 0.0)
         return deficits
+
+    def _shaken(self, at: Configuration, felt: NDArray[np.int64]) -> Array:
+        # largest share of an effort limit (k,) that noise takes at the configurations that are `felt` (k,)
+        if self.noise is None:
+            return np.zeros(felt.size)
+        masses = actuator_mass_matrix(self.dynamics, at.rows(felt))
+        return np.asarray((np.sqrt(masses**2 @ self.noise() ** 2) / self.limits.effort).max(axis=1))
 
     def _faults(
         self,
@@ -407,7 +414,7 @@ class CurveCheck:
         carried: Carried | None = None,
         room: Room | None = None,
     ) -> Sliced[tuple[Fault | None, Array]]:
-        """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 6)."""
+        # the first fault after the first sample, or in it what no way back excuses, and the deficits (n, 6)
         n = len(pose)
         configurations = self._at(pose)
         pose = configurations.pose
@@ -477,7 +484,7 @@ class CurveCheck:
         )
 
     def _farthest(self, ways: Array, i: int) -> str:
-        """Name of the joint that goes farthest to sample i, by ways (n - 1, n_joints) from sample to sample."""
+        # name of the joint that goes farthest to sample i, by ways (n - 1, n_joints) from sample to sample
         return self.kinematics.joint_names[int(np.argmax(np.abs(ways[i - 1])))]
 
     def _effortless(self, status: int) -> str:
