@@ -16,6 +16,8 @@ constexpr double kOff = 1e-9;   // relative: by how much a reference may leave t
 constexpr double kSame = 1e-6;  // rad or m, between readings and where the model has the drives
 constexpr double kLeast = 0.1;  // of a correction: so much is kept where a motion itself leaves no room
 constexpr double kApproach = 0.2;  // of the natural frequency: rate at which an error vanishes that friction would hold
+constexpr double kRaces = 1.3;     // times its largest rate: a drive so fast does not follow any more
+constexpr int kWorse = 2, kManyRaces = 10;  // such a reading counts twice what one that is well takes back
 constexpr double kRounded = 1e-12;  // of efforts: less of them is no friction
 
 /** Efforts (m), in place: on the way to them from `planned`, cut to the largest, as far as these permit. */
@@ -51,6 +53,7 @@ ComputedTorque::ComputedTorque(Robot robot, const Gains & gains, int mode)
 int ComputedTorque::start(const double * positions, const Pose & near)
 {
   measured_ = Motion{};
+  races_ = 0;
   Drives there;
   int status = kOk;
   for (Limbs * one : {&limbs_, &good_limbs_, &asked_limbs_})
@@ -126,6 +129,10 @@ Answer ComputedTorque::update(
 {
   const int m = robot_.drives();
   std::fill_n(efforts, m, std::numeric_limits<double>::quiet_NaN());
+  bool races = false;
+  for (int k = 0; k < m; ++k) races = races || std::fabs(velocities[k]) > kRaces * largest_rate[k];
+  if (races_ < kManyRaces) races_ = races ? races_ + kWorse : std::max(races_ - 1, 0);
+  if (races_ >= kManyRaces) return {Verdict::lost, kRacing, "the drives, until the controller is started anew", false};
   Pose pose;
   int status = started_ ? limbs_.forward(positions, measured_.pose, pose) : kInvalid;
   if (status != kOk) return {Verdict::lost, status, "where the platform is", false};

@@ -31,6 +31,7 @@ const char * words_of(int status)
     case 10: return "no such working mode";
     case kTooFar: return "it leads too far from where the drives are";
     case kTooFast: return "it is faster than a drive";
+    case kRacing: return "a drive is much faster than its limit";
     case kTurned: return "readings of drives are turns away from where the model has them";
     default: return "an unknown status";
   }

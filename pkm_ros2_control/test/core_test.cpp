@@ -5,6 +5,7 @@
 //   drives positions, velocities, accelerations: status, pose 7, twist 6, acceleration 6 of the platform
 //   track OMEGA RATE SECONDS RADIUS: a circle that begins and ends at rest, on the simulated robot;
 //       worst verdict, largest error of a drive, largest and last distance of the platform from the reference
+//   race SHARE READINGS: verdict and status at rest, after readings in which the drives move at a share of their limits
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -79,6 +80,22 @@ void drives(const pkm::Robot & robot, std::istream & in)
   std::printf("\n");
 }
 
+void race(const pkm::Robot & robot, std::istream & in)
+{
+  double share;
+  int readings;
+  in >> share >> readings;
+  pkm::SimulatedRobot plant(robot, 0);
+  pkm::ComputedTorque control(robot, {}, 0);
+  const pkm::Motion rest = plant.platform();
+  control.start(plant.positions.data(), rest.pose);
+  pkm::Drives v{}, efforts;
+  for (int k = 0; k < robot.drives(); ++k) v[k] = share * control.largest_rate[k];
+  for (int i = 0; i < readings; ++i) control.update(rest, plant.positions.data(), v.data(), efforts.data());
+  const auto answer = control.update(rest, plant.positions.data(), plant.velocities.data(), efforts.data());
+  std::printf("%d %d\n", static_cast<int>(answer.verdict), answer.status);
+}
+
 void track(const pkm::Robot & robot, std::istream & in)
 {
   pkm::Gains gains;
@@ -127,6 +144,7 @@ int main(int, char ** arguments)
     in >> what;
     if (what == "law") law(robot, in);
     if (what == "drives") drives(robot, in);
+    if (what == "race") race(robot, in);
     if (what == "track") track(robot, in);
   }
   return 0;

@@ -130,6 +130,12 @@ def test_a_reference_of_the_drives_is_one_of_the_platform(
     assert off[:, 13:].max() < difference
 
 
+def test_a_drive_that_races_gets_no_efforts_any_more(delta: Native) -> None:
+    """As of a platform that falls through a singularity; not for a few wrong readings, nor a little beyond a limit."""
+    verdicts = delta.ask("race 1.5 5", "race 1.5 4", "race 1.2 100")[:, 0]
+    np.testing.assert_array_equal(verdicts, [LOST, FOLLOWED, FOLLOWED])
+
+
 def test_a_trajectory_is_held(delta: Native) -> None:
     """A circle within microradians of the drives, better at a higher rate; one that the drives cannot make is not."""
     slow, fast, impossible = delta.ask("track 120 1000 1 0.05", "track 120 4000 1 0.05", "track 120 1000 1 5.0")

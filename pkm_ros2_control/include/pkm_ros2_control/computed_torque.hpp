@@ -64,6 +64,7 @@ private:
   Limbs limbs_, good_limbs_, asked_limbs_;  // of where the platform is, shall be, and references of drives lead it
   bool started_ = false;
   bool has_friction_ = false;
+  int races_ = 0;  // readings of drives that are too fast to be led
   Motion measured_, good_;  // good: the last reference that was followed
   Pose asked_near_{};       // where the reference of the drives was last
   std::array<double, 6 * kMostDrives> forward_{}, inverse_{};

@@ -16,8 +16,9 @@ constexpr int kMostDrives = 16;
 
 // Statuses of the exported functions that are asked for here; the exported header has all of them.
 constexpr int kOk = 0, kJointLimit = 2, kSingular = 3, kInvalid = 5;
-// Of our own: a reference leads too far, or is too fast; the drives' readings are turns away from where the model has them.
-constexpr int kTooFar = -1, kTooFast = -2, kTurned = -3;
+// Of our own: a reference leads too far, or is too fast; readings are turns away from where the model has the drives; a
+// drive races.
+constexpr int kTooFar = -1, kTooFast = -2, kTurned = -3, kRacing = -4;
 
 using Pose = std::array<double, 7>;  // x y z qx qy qz qw, base frame
 using Six = std::array<double, 6>;   // linear, then angular, base axes
