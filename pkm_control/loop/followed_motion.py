@@ -26,13 +26,16 @@ from pkm_kinematics.solve.singularity import scaling
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far the platform may be from its reference: m, rad, s; infinite: any."""
+    """How far the platform may be from its reference: m, rad, s; infinite: any. `there`: a share of those at the goal;
+    a platform that is further off, though within them, is waited for as long as it comes nearer.
+    """
 
     path_position: float = math.inf
     path_rotation: float = math.inf
     goal_position: float = math.inf
     goal_rotation: float = math.inf
     goal_time: float = 0.0
+    there: float = 1.0
 
 
 _NUMBERS = itertools.count(1)
@@ -94,6 +97,7 @@ class Action:
 
 _FURTHER = 0.05  # s, on the path
 _PLACES = 33  # on the path, at which the platform is looked for
+_NEARER, _STILL = 0.9, 0.1  # of its distance before, and s: a platform that comes no nearer than that by then rests
 
 
 class PathRun:
@@ -115,6 +119,7 @@ class PathRun:
             self.passenger = Passenger(trajectory, belts[trajectory.ride.frame])
         self._departed = -math.inf  # s, on its path: where the platform departed last
         self._overtime = 0.0  # s, since its end on its path
+        self._nearest, self._nearest_at = math.inf, 0.0  # its distance from the goal, in tolerances, and when [s]
 
     @property
     def aside(self) -> bool:
@@ -238,9 +243,19 @@ class PathRun:
         self._overtime += passed
         if self.left_behind:
             return Outcome.STATE_LOST, self.stopping
+        late = self._overtime > allowed.goal_time
         if position <= allowed.goal_position and rotation <= allowed.goal_rotation:
-            return Outcome.SUCCESSFUL, ""
-        if self._overtime > allowed.goal_time:
+            return (Outcome.SUCCESSFUL, "") if late or self._settled(position, rotation) else None
+        if late:
             reason = f"{1e3 * position:.3f} mm and {rotation:.4g} rad from the goal"
             return Outcome.GOAL_TOLERANCE_VIOLATED, reason
         return None
+
+    def _settled(self, position: float, rotation: float) -> bool:
+        allowed = self.motion.tolerances
+        if allowed.there >= 1.0:
+            return True
+        apart = max(position / allowed.goal_position, rotation / allowed.goal_rotation)
+        if apart < _NEARER * self._nearest:
+            self._nearest, self._nearest_at = apart, self._overtime
+        return apart < allowed.there or self._overtime - self._nearest_at > _STILL

@@ -90,6 +90,7 @@ _LARGEST = 0.2  # of the characteristic length: how far the platform may be from
 _TURN = 2.0  # rad per characteristic length of that
 _DEPARTED = 0.25  # of that
 _ARRIVED = 0.1  # of that: nearer than this to its goal a motion has reached it
+_THERE = 0.01  # of that: nearer is as good as there
 _SETTLING = 2.0  # s, for a platform to come there
 _CAUGHT = 3  # departures on one way to rest
 _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it takes back; one that is wrong is no matter
@@ -128,11 +129,11 @@ class StrayWatch:
         self._departures += 1
 
     def goal(self, asked: Tolerances) -> Tolerances:
-        """Those of a motion; where none are asked for at its goal, a part of what loses the platform."""
+        """Those of a motion; where none are asked for at its goal, a part of what loses the platform, and settled."""
         if min(asked.goal_position, asked.goal_rotation) < math.inf:
             return asked
         near = {"goal_position": _ARRIVED * self._position, "goal_rotation": _ARRIVED * self._rotation}
-        return replace(asked, **near, goal_time=asked.goal_time or _SETTLING)
+        return replace(asked, **near, goal_time=asked.goal_time or _SETTLING, there=_THERE)
 
     def rest(self) -> None:
         """The platform came to rest."""

@@ -197,6 +197,32 @@ def test_a_motion_with_a_drive_that_stays_where_it_is_does_not_succeed(
     assert ("from the goal" in motion.reason) == stuck
 
 
+@pytest.mark.parametrize("short", [0.0, 5e-4])
+def test_a_motion_is_done_when_the_platform_comes_no_nearer(
+    loop: Loop, short: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drives that lag by 0.2 s, one of them in the end too short by [rad]: all within what counts as at the goal."""
+    loop.run(0.2)
+    read, place = loop.machine.read, loop.machine.read().positions
+
+    def positions() -> object:
+        state = read()
+        place[:] += PERIOD / 0.4 * (state.positions - place)  # read twice a period
+        return replace(state, positions=place + short * np.arange(6.0).clip(0, 1))
+
+    monkeypatch.setattr(loop.machine, "read", positions)
+    motion = Motion(loop.way(0.005, 0.0, 1.0), loop.machine.time)
+    follow(loop.follower, motion)
+    assert loop.run(1.1).mode is Mode.TRACKING
+    before = len(loop.rows)
+    while motion.outcome is None:
+        loop.run(PERIOD)
+    wanted = loop.kinematics.inverse(motion.trajectory.poses[-1]).actuated
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert np.abs(place - wanted).max() < 1e-3  # rad
+    assert (len(loop.rows) - before) * PERIOD < 1.5
+
+
 def test_pause_resume_override_stop_and_jog(loop: Loop) -> None:
     loop.run(0.2)
     motion = Motion(loop.way(0.01, 0.005, 2.0), loop.machine.time)
