@@ -33,7 +33,7 @@ from pkm_control.loop.served_loop import serve_alone
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.operator_interface import Mode, Outcome
-from pkm_description.mechanism import Array, Inertial
+from pkm_description.mechanism import Inertial
 from pkm_hardware.machine import TOLD_WITHIN, Lifecycle, drives_may_be_on, unconfirmed
 from pkm_runtime.child_processes import Child, end_with_program
 from pkm_runtime.errors import PkmError
@@ -51,6 +51,39 @@ _LOOK = 0.02  # s, between two looks whether an answer can still come
 _OFF = requests.disable, requests.emergency_stop
 _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
 _PATIENCE = 5.0  # s, for an answer of a loop that runs
+
+
+class _TurningOff:
+    # requests for drives off, by number, until they are answered
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self._asked: dict[int, float] = {}  # s, monotonic
+        self.names: tuple[str, ...] = ()  # of the drives
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._asked
+
+    def note(self, number: int, request: Callable[..., Any] | None) -> None:
+        if request in _OFF:
+            self._asked[number] = time.monotonic()
+
+    def answered(self, number: int) -> None:
+        self._asked.pop(number, None)
+
+    def end(self) -> None:
+        self._asked.clear()
+
+    @property
+    def seconds(self) -> float:
+        # until now
+        now = time.monotonic()
+        return max([self._marks.telling, *(now - at for at in tuple(self._asked.values()))])
+
+    @property
+    def warning(self) -> str:
+        # that drives may be on, while they are being disabled for too long
+        return unconfirmed(self.names) if self.seconds > TOLD_WITHIN else ""
 
 
 class LoopProcess(RunningLoop):
@@ -73,12 +106,11 @@ class LoopProcess(RunningLoop):
         self._answers: dict[int, tuple[threading.Event, list[Any]]] = {}
         self._motions: dict[int, Motion] = {}
         self._rows: Rows | None = None
-        self._names: tuple[str, ...] = ()
-        self._off_asked: dict[int, float] = {}  # s, monotonic: when drives off was asked for, by number, until answered
         self._planning: Callable[[int], tuple[CurveCheck, Jog]] | None = None
         self._planned: dict[int, tuple[CurveCheck, Jog]] = {}
         self._watchdog: Watchdog | None = None
         self._marks = Marks(self._memory)
+        self._off = _TurningOff(self._marks)
         self._last_resort: Callable[[], str] = lambda: ""
         self.drives_may_be_on = ""  # the warning that drives may be on, since it has ended
         self.payload: Inertial | None = None
@@ -122,7 +154,7 @@ class LoopProcess(RunningLoop):
             len(names) for names in (kinematics.actuated_names, kinematics.joint_names, kinematics.redundant_names)
         )
         rows = Rows(self._memory, *sizes)
-        self._names = kinematics.actuated_names
+        self._off.names = kinematics.actuated_names
         self._marks.beat()
         self._rows = rows
         if self._beating is None:
@@ -162,7 +194,9 @@ class LoopProcess(RunningLoop):
         """The same without waiting."""
         self._marks.ask_stop()
         with self._sending, contextlib.suppress(OSError):
-            self._put(Kind.ASK, self._number(requests.emergency_stop), requests.emergency_stop, ())
+            self._numbers += 1
+            self._off.note(self._numbers, requests.emergency_stop)
+            self._put(Kind.ASK, self._numbers, requests.emergency_stop, ())
 
     def _beat(self) -> None:
         """In a thread: signal that this process lives, and end a loop that has left its real drives to themselves."""
@@ -174,10 +208,10 @@ class LoopProcess(RunningLoop):
             before, last, alive = time.monotonic(), alive, self._marks.alive
             self._unheard = self._unheard + lived if alive == last else 0.0
             silent = silent + lived if self._silence else 0.0
-            if (said := self._untold) and not untold:
+            before_that, untold = untold, self._off.warning if self.real else ""
+            if untold and not before_that:
                 with contextlib.suppress(Exception):
-                    self.say(said)
-            untold = said
+                    self.say(untold)
             if silent > _FROZEN and self.real and not self.resting:
                 self._give_up(self._silence)
                 return
@@ -203,7 +237,7 @@ class LoopProcess(RunningLoop):
             self._watchdog.end()
         dead = self._reader is not None and not self._ended.is_set()
         if dead and not self._over.wait(_LAST_RESORT) and self.real and not self.resting:
-            warning = unconfirmed(self._names)
+            warning = unconfirmed(self._off.names)
         self._ended.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -226,30 +260,19 @@ class LoopProcess(RunningLoop):
         """Of the machine, as the loop reported last."""
         if self.failure:
             return Lifecycle.FAULT
-        row = self._newest
+        row = None if self._rows is None else self._rows.newest
         return Lifecycle.UNCONFIGURED if row is None else LIVES[int(Head.of(row).lifecycle)]
 
     @property
     def texts(self) -> Texts:
         """The last texts of the loop."""
-        row = self._newest
+        row = None if self._rows is None else self._rows.newest
         return Texts() if row is None or self._rows is None else self._rows.texts(row)
 
     @property
     def problem(self) -> str:
         """Why nothing is known of the machine: the loop has ended, or is silent; empty where all is well."""
-        return self.failure or self._untold or self._silence
-
-    @property
-    def _untold(self) -> str:
-        """The warning that drives may be on, while they are being disabled for too long."""
-        return unconfirmed(self._names) if self.real and self._turning_off > TOLD_WITHIN else ""
-
-    @property
-    def _turning_off(self) -> float:
-        """For how long drives have been being disabled, or were to be, until now [s]."""
-        now = time.monotonic()
-        return max([self._marks.telling, *(now - at for at in tuple(self._off_asked.values()))])
+        return self.failure or (self._off.warning if self.real else "") or self._silence
 
     @property
     def _silence(self) -> str:
@@ -264,13 +287,13 @@ class LoopProcess(RunningLoop):
             return 0.0
         busy = self._marks.busy
         if busy:
-            return max(0.0, busy - _LONGEST, self._turning_off - _TELLING)
+            return max(0.0, busy - _LONGEST, self._off.seconds - _TELLING)
         return min(time.monotonic() - self._marks.alive, self._unheard)
 
     @property
     def situation(self) -> Situation:
         """The newest one; never waits for the loop."""
-        row = self._newest
+        row = None if self._rows is None else self._rows.newest
         if row is None or self._rows is None:
             raise LoopEndedError(self.failure or UNCONFIGURED)
         now = self._rows.situation(row)
@@ -283,17 +306,13 @@ class LoopProcess(RunningLoop):
         action = Action(Mode.WAITING, nothing, UNCONFIGURED, speed=now.override, withhold_command=True)
         return replace(now, action=action, moving=False, readable=False)
 
-    @property
-    def _newest(self) -> Array | None:
-        return None if self._rows is None else self._rows.newest
-
     def figures(self) -> Figures:
         """Timing of the periods since the last call, without those that the ring has lost."""
         return NO_FIGURES if self._rows is None else self._rows.figures()
 
     def note_progress(self) -> None:
         """Update the motion that is followed from the newest row."""
-        row = self._newest
+        row = None if self._rows is None else self._rows.newest
         if row is None:
             return
         head = Head.of(row)
@@ -315,7 +334,7 @@ class LoopProcess(RunningLoop):
     def _present(self) -> tuple[CurveCheck, Jog]:
         if self._planning is None:
             raise LoopEndedError("there is no robot")
-        row = self._newest
+        row = None if self._rows is None else self._rows.newest
         mode = 0 if row is None else int(Head.of(row).working_mode)
         if mode not in self._planned:
             self._planned[mode] = self._planning(mode)
@@ -352,12 +371,6 @@ class LoopProcess(RunningLoop):
         self._marks.send()
         self._channel.put(message)
 
-    def _number(self, request: Callable[..., Any] | None) -> int:
-        self._numbers += 1
-        if request in _OFF:
-            self._off_asked[self._numbers] = time.monotonic()
-        return self._numbers
-
     def _send(self, kind: Kind, patience: float, *rest: Any) -> Any:
         """Send a request and wait for its answer while the loop lives, and while it is idle at most `patience` [s]."""
         if self.failure:
@@ -372,7 +385,9 @@ class LoopProcess(RunningLoop):
                 self._marks.ask_stop(instead=True)
             raise LoopEndedError(self.problem or "the control loop does not accept requests")
         try:
-            number = self._number(rest[0] if kind is Kind.ASK else None)
+            self._numbers += 1
+            number = self._numbers
+            self._off.note(number, rest[0] if kind is Kind.ASK else None)
             self._answers[number] = event, answer
             self._put(kind, number, *rest)
         except OSError as error:
@@ -384,7 +399,7 @@ class LoopProcess(RunningLoop):
             busy = self._marks.busy
             if busy or self.failure:
                 until = max(until, time.monotonic() + _LOOK)
-            if number in self._off_asked and (untold := self._untold):
+            if self.real and number in self._off and (untold := self._off.warning):
                 self._answers.pop(number, None)
                 return untold
             hopeless = self._still > _HOPELESS + 5.0 * self._period or busy > _LONGEST
@@ -413,7 +428,7 @@ class LoopProcess(RunningLoop):
 
     def _hear(self, kind: Kind, number: int, *rest: Any) -> None:
         if kind is Kind.ANSWER:
-            self._off_asked.pop(number, None)
+            self._off.answered(number)
             event, answer = self._answers.pop(number, (threading.Event(), []))
             answer += rest
             event.set()
@@ -434,7 +449,7 @@ class LoopProcess(RunningLoop):
             self.say(rest[0])
 
     def _note_end(self) -> None:
-        self._off_asked.clear()
+        self._off.end()
         ended = "the process of the control loop has ended"
         self.failure = ended
         if not self._ended.is_set():
