@@ -37,6 +37,7 @@ class Readings:
     mode: str = ""  # of the controller
     reason: str = ""  # why it waits or has stopped, or what else there is to say
     machine: str = ""  # its life cycle: unconfigured, inactive (drives off), active (drives on), fault
+    silence: float = 0.0  # s since it was heard, once that is long: what it said then may be true no more
     pose: Array | None = None  # (7,) of the platform
     error: float | None = None  # distance from the reference, m
     rotation_error: float | None = None  # rad

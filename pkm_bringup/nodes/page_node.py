@@ -48,6 +48,7 @@ from pkm_viewer.viewer import RobotViewer
 _MOVED = 1e-3  # m and rad-like, from where working modes were asked for, until they are asked for again
 _LOOK_EVERY = 0.1  # s, between two looks whether the robot is there
 _MOST_MODES = 256
+_SILENT = 1.0  # s without a reading: the machine is not known any more
 _PLAYER = "motion_player"
 _MODES = {
     getattr(ControllerState, name): name for name in ("WAITING", "HOLDING", "TRACKING", "STOPPED", "PAUSED", "JOGGING")
@@ -170,6 +171,7 @@ class PageNode(Node):
         kinds[ControllerState] = topics.CONTROLLER_STATE
         self._inputs = [PolledSubscription(self, kind, topic, topics.STREAM_IN) for kind, topic in kinds.items()]
         self._machine = ""  # its life cycle
+        self._heard = math.inf  # s, monotonic: the machine's last reading
         self._faults: dict[str, str] = {}  # node: what it reports as an error
         self.create_subscription(State, topics.MACHINE_STATE, self._hear_machine, topics.LATCHED)
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
@@ -241,7 +243,11 @@ class PageNode(Node):
     def _draw(self) -> None:
         if self._viewer is not None:
             self._viewer.status.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
-        self._newest = [one.take() or last for one, last in zip(self._inputs, self._newest, strict=True)]
+        taken = [one.take() for one in self._inputs]
+        now = time.monotonic()
+        self._heard = self._heard if taken[0] is None else now
+        silence = now - self._heard if now - self._heard > _SILENT else 0.0
+        self._newest = [one or last for one, last in zip(taken, self._newest, strict=True)]
         joints, platform, controller = self._newest
         if self._viewer is None:
             return
@@ -250,12 +256,12 @@ class PageNode(Node):
             return
         if platform.status.code != SolveStatus.NOT_READY:  # that has the computer's clock, the others the machine's
             stamp = platform.header.stamp
-            now = stamp.sec * 1_000_000_000 + stamp.nanosec
-            if not 0 < self._epoch <= now:
-                self._epoch = now
-            self._time = 1e-9 * (now - self._epoch)
+            stamped = stamp.sec * 1_000_000_000 + stamp.nanosec
+            if not 0 < self._epoch <= stamped:
+                self._epoch = stamped
+            self._time = 1e-9 * (stamped - self._epoch)
         seen = _readings(platform, controller, self._time)
-        readings = replace(seen, motion=self._last, machine=self._machine)
+        readings = replace(seen, motion=self._last, machine=self._machine, silence=silence)
         self._shown(lambda viewer: viewer.look(joints.name, np.array(joints.position), readings))
         if readings.pose is not None and platform.working_mode:
             self._ask_modes(readings, platform.working_mode)

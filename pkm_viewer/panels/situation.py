@@ -44,6 +44,7 @@ class StatusPanel:
         self._mode = self._reason = self._faults = self._machine = ""
         self._answer: Answer | None = None
         self._controls = False
+        self._silence = 0.0  # s
 
     @property
     def content(self) -> str:
@@ -56,7 +57,7 @@ class StatusPanel:
         self._mode, self._reason = readings.mode, readings.reason
         if readings.machine != self._machine and readings.machine == "active":
             self._answer = None  # such as that the drives are off
-        self._machine = readings.machine
+        self._machine, self._silence = readings.machine, readings.silence
         if readings.motion is not None:
             times = f"{readings.motion.cycles} cycle" + "s" * (readings.motion.cycles != 1)
             rows["motion"] = f"{readings.motion.source or readings.motion.name}, {times}"
@@ -97,9 +98,12 @@ class StatusPanel:
         parts = [markup.banner(self._faults)] if self._faults else []
         if self._machine in _MACHINE:
             colour, meaning = _MACHINE[self._machine]
+            if self._silence:
+                colour, meaning = markup.GREY, f"so it was {self._silence:.0f} s ago; nothing has come from it since"
             parts.append(markup.badge(self._machine, colour, meaning))
         if self._mode:
-            parts.append(markup.badge(self._mode.lower(), _COLOURS.get(self._mode, markup.GREY), self._reason))
+            colour = markup.GREY if self._silence else _COLOURS.get(self._mode, markup.GREY)
+            parts.append(markup.badge(self._mode.lower(), colour, self._reason))
         elif self._reason:
             parts.append(f"<div>{markup.escaped(self._reason)}</div>")
         parts.append(markup.table({name: text for name, text in self._rows.items() if text}))

@@ -31,6 +31,7 @@ from pkm_viewer.fitting import view_of  # noqa: E402
 from pkm_viewer.jog_space import JogSpace  # noqa: E402
 from pkm_viewer.operations import Readings  # noqa: E402
 from pkm_viewer.page_server import PageServer, refusal  # noqa: E402
+from pkm_viewer.panels import markup  # noqa: E402
 from pkm_viewer.panels.asking import PageRequests  # noqa: E402
 from pkm_viewer.panels.controls import RunPanel  # noqa: E402
 from pkm_viewer.panels.jog_panel import JogPanel  # noqa: E402
@@ -420,6 +421,14 @@ def test_an_answer_that_drives_are_off_goes_when_they_are_on(panels) -> None:
             panels.status.answer(Answer(True, "emergency stop: drives are off"))
         panels.status.show(Readings(machine=machine))
         assert ("emergency stop: drives are off" in panels.status.content) is (machine != "active")
+
+
+def test_what_a_silent_machine_said_before_is_not_green(panels) -> None:
+    for silence in (0.0, 4.7):
+        panels.status.show(Readings(mode="TRACKING", machine="active", silence=silence))
+        assert ("the drives are on" in panels.status.content) is (silence == 0.0)
+        assert panels.status.content.count(markup.GREEN) == (0 if silence else 2)
+    assert "5 s ago" in panels.status.content
 
 
 def test_black_parts_have_shades() -> None:
