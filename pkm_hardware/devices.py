@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import threading
@@ -22,6 +23,7 @@ from pkm_hardware.drivers.serial_line import (
 )
 
 _LOOK_EVERY = 0.002  # s
+_SMOOTH = 0.03  # s, over which a simulated drive tells its speed
 _AT_ONCE = 4096
 
 # Of the ODrive
@@ -34,11 +36,13 @@ _WATCHDOG_EXPIRED = 1 << 24  # as an axis reports it
 _HEADER = b"\xff\xff\xfd\x00"
 _READ, _WRITE, _SYNC_READ, _SYNC_WRITE, _STATUS = 0x02, 0x03, 0x82, 0x83, 0x55
 _MODE, _CURRENT_LIMIT, _VELOCITY_LIMIT, _MAX, _MIN = 11, 38, 44, 48, 52
-_TORQUE, _ANSWERS, _ERROR, _WATCHDOG, _GOAL, _POSITION = 64, 68, 70, 98, 116, 132
+_TORQUE, _ANSWERS, _ERROR, _WATCHDOG, _GOAL, _VELOCITY, _POSITION = 64, 68, 70, 98, 116, 128, 132
 _BITTEN = 0xFF
 _RANGE, _ACCESS, _LIMIT = 4, 7, 6  # errors of a status packet
 _BY_POSITION, _EXTENDED, _BY_CURRENT = 3, 4, 5  # operating modes that take goal positions
 _WATCHDOG_UNIT = 0.02  # s
+_VELOCITY_UNIT = 0.229 / 60.0 * 4096  # counts/s
+_RACE = 32767  # of that: what a drive tells at most
 _LONGEST = 256  # bytes of a packet
 
 
@@ -70,6 +74,12 @@ class SimulatedDevice(ABC):
             answer = self.receive(os.read(self._master, _AT_ONCE)) if ready else b""
             if answer := answer + self.pass_time():
                 os.write(self._master, answer)
+
+
+def smoothed(speed: float, moved: float, dt: float) -> float:
+    """A speed as a drive tells it, once it has moved on for dt [s]; before, it was `speed`."""
+    kept = math.exp(-dt / _SMOOTH)
+    return kept * speed + (1.0 - kept) * moved / dt if dt > 0.0 else speed
 
 
 class SimulatedServoBoard(SimulatedDevice):
@@ -139,6 +149,7 @@ class SimulatedAxis:
         self.place = 0.0  # turns, of the world
         self.power_on = 0.0  # turns: what the encoder calls zero
         self.target = 0.0  # turns, of the encoder
+        self.speed = 0.0  # turns/s
         self.state = IDLE
         self.errors = 0
         self.stops = (-100.0, 100.0)  # turns, of the world
@@ -158,6 +169,11 @@ class SimulatedAxis:
 
     def step(self, dt: float) -> None:
         """Move towards the target for dt [s]."""
+        before = self.place
+        self._move(dt)
+        self.speed = smoothed(self.speed, self.place - before, dt)
+
+    def _move(self, dt: float) -> None:
         self.current = 0.0
         hungry = time.monotonic() - self.fed > self.values["config.watchdog_timeout"]
         if self.values["config.enable_watchdog"] and hungry:
@@ -227,7 +243,7 @@ class SimulatedODrive(SimulatedDevice):
             axis.values["controller.config.control_mode"] = 3.0
         elif words[0] == "f":
             axis = self.axes[int(words[1])]
-            return f"{axis.place - axis.power_on:f} 0.000000"
+            return f"{axis.place - axis.power_on:f} {axis.speed:f}"
         elif words[0] == "sc":
             for axis in self.axes:
                 axis.errors = 0
@@ -282,7 +298,8 @@ class SimulatedDynamixels(SimulatedDevice):
             table[_VELOCITY_LIMIT : _VELOCITY_LIMIT + 4] = (1023).to_bytes(4, "little")
             table[_MAX : _MAX + 4] = (4095).to_bytes(4, "little")
         self._buffer = b""
-        self._heard = time.monotonic()
+        self._heard = self._looked = time.monotonic()
+        self._moves: dict[int, tuple[int, float]] = {}  # counts, counts/s, as they were when it was looked at last
 
     def value(self, one: int, address: int, count: int) -> int:
         """A signed value of `count` bytes in a drive's control table."""
@@ -298,9 +315,15 @@ class SimulatedDynamixels(SimulatedDevice):
         self.put(one, _GOAL, 4, position)
 
     def pass_time(self) -> bytes:
-        """Check the watchdogs."""
-        silent = time.monotonic() - self._heard
-        for table in self.tables.values():
+        """Check the watchdogs, and let the drives tell their speeds."""
+        now = time.monotonic()
+        silent, dt, self._looked = now - self._heard, now - self._looked, now
+        for one, table in self.tables.items():
+            position = self.value(one, _POSITION, 4)
+            before, speed = self._moves.get(one, (position, 0.0))
+            speed = smoothed(speed, position - before, dt)
+            self._moves[one] = position, speed
+            self.put(one, _VELOCITY, 4, max(-_RACE, min(_RACE, round(speed / _VELOCITY_UNIT))))
             if table[_TORQUE] and 0 < table[_WATCHDOG] < 128 and silent > table[_WATCHDOG] * _WATCHDOG_UNIT:
                 table[_WATCHDOG] = _BITTEN
         return b""

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("dynamixel_sdk", reason="dynamixel-sdk is not installed")
 pytest.importorskip("serial", reason="pyserial, which dynamixel-sdk needs, is not installed")
 
+from pkm_hardware import devices
 from pkm_hardware.devices import _READ
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.machine import Lifecycle
@@ -138,6 +139,22 @@ MODE, DRIVE_MODE, VELOCITY_LIMIT, MAX_POSITION, STATUS_RETURN, WATCHDOG, PROFILE
     112,
     116,
 )
+
+
+def test_a_simulated_drive_tells_its_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(devices.time, "monotonic", lambda: now)
+    bus = devices.SimulatedDynamixels([1], 0)
+    bus.pass_time()
+    told = []
+    for k in range(150):
+        if k < 100 and k % 5 == 0:  # a command every 10 ms, for half a turn a second
+            bus.stand(1, round(4.096 * k))
+        now += 0.002
+        bus.pass_time()
+        told.append(bus.value(1, 128, 4) * 0.229)  # rev/min
+    assert told[99] == pytest.approx(30.0, rel=0.3)
+    assert abs(told[-1]) < 10.0
 
 
 def test_a_late_answer_to_another_question_is_no_reading(hexapod: Kinematics, tmp_path: Path) -> None:

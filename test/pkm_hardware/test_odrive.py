@@ -18,9 +18,10 @@ from pkm_control.operator_interface import POSITION
 from pkm_control.robot_loop import make_controller
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_hardware import devices
 from pkm_hardware.driven_machine import DrivenMachine
 from pkm_hardware.drivers.odrive import error_names, with_checksum, without_checksum
-from pkm_hardware.drivers.serial_line import IDLE
+from pkm_hardware.drivers.serial_line import CLOSED_LOOP, IDLE
 from pkm_hardware.machine import Lifecycle
 from pkm_hardware.machine_file import read_machine_file
 from pkm_hardware.make_machine import make_machine
@@ -272,6 +273,21 @@ def test_trouble_is_a_fault_with_a_reason(
     machine.step(0.01)
     assert np.isfinite(machine.read().positions).all()
     assert np.isfinite(machine.read().velocities).all()
+
+
+def test_a_simulated_motor_tells_its_speed() -> None:
+    board = devices.SimulatedODrive()  # not switched on
+    axis = board.axes[1]
+    axis.request(CLOSED_LOOP)
+    for k in range(100):
+        if k % 5 == 0:  # a command every 10 ms, for 2 turns a second
+            axis.target = 0.004 * k
+        axis.step(0.002)
+    assert axis.speed == pytest.approx(2.0, rel=0.3)
+    assert float(board._obey(["f", "1"]).split()[1]) == pytest.approx(axis.speed, abs=1e-6)
+    for _ in range(100):
+        axis.step(0.002)
+    assert abs(axis.speed) < 0.01
 
 
 def test_single_garbled_answers_are_asked_for_anew(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
