@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pkm_runtime.errors import nearest
+from pkm_runtime.errors import nearest, shortage
 from pkm_runtime.local_services import asked_at_once
 from pkm_runtime.optional import release
 
@@ -54,7 +55,7 @@ _INTERRUPTED = 130  # exit code, as shells expect it
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand with its options, by default those of this process; the exit code, 2 for an unknown one."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    _open_closed_streams()
+    _open_streams()
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if words else 2
@@ -87,15 +88,18 @@ def _run(words: list[str]) -> int:
     except BrokenPipeError:  # a reader such as head has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
         return 141
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+    except (OSError, MemoryError, ImportError, RuntimeError, UnicodeEncodeError) as error:
+        if short := shortage(error):
+            print(f"pkm {words[0]}: {short}", file=sys.stderr)
+            return 1
+        if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"pkm {words[0]}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 1
 
 
-def _open_closed_streams() -> None:
+def _open_streams() -> None:
     # A serial line would get the number of a closed one, and what libraries print there
     for number, name, how in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
@@ -103,6 +107,8 @@ def _open_closed_streams() -> None:
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free is this one
             setattr(sys, name, os.fdopen(number, how, encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # letters of names that its encoding lacks
 
 
 def _as_value(word: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from pkm_runtime.errors import shortage
 from pkm_runtime.whole_files import own_status
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
@@ -81,8 +82,10 @@ def _run(act: Callable[[], int | None], silent: bool) -> NoReturn:
         code = act() or 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
-    except BaseException:
-        if not silent:
+    except BaseException as error:
+        if not silent and (short := shortage(error)):
+            print(f"pkm: {short}", file=sys.stderr)
+        elif not silent:
             traceback.print_exc()
     finally:
         _flush()

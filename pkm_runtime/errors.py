@@ -62,3 +62,31 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
 def printable(text: str) -> str:
     """Text from elsewhere for quoting in a message: shortened, and without control characters of terminals."""
     return shortened(text if text.isprintable() else ascii(text)[1:-1])
+
+
+_SHORT = {  # what a process may have no more of, and what errors say then
+    "open files (ulimit -n)": ("too many open files",),
+    "memory or threads (ulimit -v, ulimit -u)": (
+        "cannot allocate memory",
+        "unable to allocate",
+        "failed to map segment",
+        "can't start new thread",
+        "unable to start watchdog thread",
+    ),
+}
+
+
+def shortage(error: BaseException | None) -> str:
+    """What was too little, in one line, where that caused an error or one behind it; else empty."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, UnicodeEncodeError) and error.encoding == "ascii":
+            letters = ascii(error.object[error.start : error.end])
+            return f"{shortened(letters, 40)} cannot be written in ASCII: set LC_ALL=C.UTF-8, and unset PYTHONUTF8"
+        text = "cannot allocate memory" if isinstance(error, MemoryError) else str(error).lower()
+        for what, words in _SHORT.items():
+            if any(word in text for word in words):
+                return f"the system gives this process no more {what}"
+        error = error.__cause__ or error.__context__
+    return ""

@@ -44,7 +44,7 @@ from pkm_dynamics.motion_limits import ActuatorLimits
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference
 from pkm_interfaces.srv import PlayMotion
-from pkm_runtime.errors import PkmError
+from pkm_runtime.errors import PkmError, shortage
 from pkm_viewer.operations import MOTION_KEYS, PAGE_KEY, SEEN, SERVED
 from pkm_viewer.report.recording import Run
 from pkm_viewer.report.report import Report
@@ -415,7 +415,7 @@ class MotionPlayer(Node):
         try:
             self._write(run, recorder, loops)
         except Exception as error:  # of a thread, too, which nobody waits for
-            self.get_logger().error(f"no report: {error}")
+            self.get_logger().error(f"no report: {shortage(error) or error}")
             self._failed = True
             return False
         return True

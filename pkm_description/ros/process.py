@@ -122,13 +122,18 @@ def _woken_by_signals(executor: EnduringExecutor, unfinished: Callable[[], bool]
                 if number[0] == _NUDGE:
                     continue
                 if not unfinished():
-                    faulthandler.dump_traceback_later(_LAST_RESORT, file=2, exit=True)
+                    _exit_at_last()
                 with contextlib.suppress(Exception):  # of an executor that has ended meanwhile
                     executor.wake()
                 time.sleep(_NUDGED_AFTER)
                 signal.pthread_kill(threading.main_thread().ident or 0, _NUDGE)
 
     threading.Thread(target=wake, name="signals", daemon=True).start()
+
+
+def _exit_at_last() -> None:
+    with contextlib.suppress(RuntimeError):  # no memory for its thread: nodes have to end all the same
+        faulthandler.dump_traceback_later(_LAST_RESORT, file=2, exit=True)
 
 
 def _keep_clock(node: Node, parameters: list[Parameter]) -> SetParametersResult:
@@ -199,7 +204,7 @@ def run_nodes(make: Callable[[], Iterable[Node]]) -> int:
                     node.at_exit()
     finally:
         ending.append(True)
-        faulthandler.dump_traceback_later(_LAST_RESORT, file=2, exit=True)
+        _exit_at_last()
         executor.shutdown()
         with contextlib.ExitStack() as ends:  # each of them, whatever another raises
             ends.callback(rclpy.shutdown)

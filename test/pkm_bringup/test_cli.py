@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import errno
 import importlib
 import importlib.util
 import os
@@ -13,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from pkm_bringup.runner import read_settings
 from pkm_bringup.simulate_command import read_options
 from pkm_description import command_options
 from pkm_runtime import optional
+from pkm_runtime.child_processes import Child
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -270,6 +273,35 @@ def test_a_reader_who_has_enough_is_no_failure(words: list[str]) -> None:
         told = process.stderr.read()
     assert process.returncode == 141
     assert not any(line for line in told.splitlines() if not line.startswith("pkm: planning"))  # of a slow computer
+
+
+SHORT = {
+    "ulimit -n": OSError(errno.EMFILE, "Too many open files"),
+    "ulimit -v": MemoryError(),
+    "LC_ALL": UnicodeEncodeError("ascii", "\xe4", 0, 1, "ordinal not in range"),
+}
+
+
+@pytest.mark.parametrize("what", SHORT)
+def test_what_the_system_gives_too_little_of_is_one_line(
+    what: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> int:
+        raise ImportError("a library") from SHORT[what]
+
+    monkeypatch.setitem(COMMANDS, "completion", ("test_cli_short", ""))
+    monkeypatch.setitem(sys.modules, "test_cli_short", types.SimpleNamespace(main=fail))  # type: ignore[arg-type]
+    assert main(["completion"]) == 1
+    assert Child(lambda: fail(None)).wait(10.0) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all(what in line for line in lines)
+
+
+def test_names_that_ascii_lacks_are_printed() -> None:
+    cmd = [sys.executable, "-c", "from pkm_bringup.cli import _open_streams as f; f(); print('\\xe4')"]
+    done = subprocess.run(cmd, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, timeout=30.0)
+    assert done.stdout == b"\\xe4\n", done.stderr
 
 
 def test_a_full_disk_is_one_line() -> None:
