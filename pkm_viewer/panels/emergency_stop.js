@@ -20,11 +20,11 @@
   window.pkmWatch = setInterval(() => show(performance.now() - last < $patience), 500);
   window.pkmBeat();
 
-  // In a field, viser leaves the key to the field: it is left, so that the next press stops
+  // In a field or a list, viser leaves the key to that: it is left, and the drives stop
   document.removeEventListener("keydown", window.pkmLeave, true);
   window.pkmLeave = (event) => {
     if (event.key === "Escape" && event.isTrusted && event.target.matches("input, textarea"))
-      setTimeout(() => event.target.blur());
+      setTimeout(() => { event.target.blur(); stop.click(); });
   };
   document.addEventListener("keydown", window.pkmLeave, true);
 })()
