@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -78,6 +79,7 @@ class Child:
 
 def _run(act: Callable[[], int | None], silent: bool) -> NoReturn:
     code = 1
+    gc.freeze()  # garbage of the parent is its own: of a middleware's objects it would take down this process
     try:
         code = act() or 0
     except SystemExit as end:

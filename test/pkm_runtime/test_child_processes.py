@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
+
+from pkm_runtime.child_processes import Child
 
 BEGIN = """
 import ctypes, os, signal, sys, threading, time
@@ -58,3 +62,24 @@ def test_a_handler_of_the_program_stays(case: str, first: bool) -> None:
     text = "\n".join((BEGIN, *(lines if first else lines[::-1]), END))
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60.0)
     assert (done.returncode, done.stdout) == ((3, "off ") if case == "of Python" else (4, "")), done.stderr
+
+
+def test_garbage_of_the_parent_is_left_alone() -> None:
+    """Middleware's nodes among it took the control loop's process down."""
+
+    class Node:
+        def __del__(self) -> None:
+            cleared.append(os.getpid())
+
+    cleared: list[int] = []
+    gc.disable()
+    try:
+        node = Node()
+        node.itself = node  # type: ignore[attr-defined]
+        del node
+        child = Child(lambda: (gc.collect(), len(cleared))[1])
+        assert child.wait(10.0) == 0
+        gc.collect()
+    finally:
+        gc.enable()
+    assert cleared == [os.getpid()]
