@@ -199,7 +199,7 @@ class LoopProcess(RunningLoop):
             self._put(Kind.ASK, self._numbers, requests.emergency_stop, ())
 
     def _beat(self) -> None:
-        """In a thread: signal that this process lives, and end a loop that has left its real drives to themselves."""
+        # in a thread: signal that this process lives, and end a loop that has left its real drives to themselves
         silent, before, alive, untold = 0.0, time.monotonic(), 0.0, ""
         while not self._ended.wait(_BEAT_EVERY):
             self._marks.beat()
@@ -367,12 +367,12 @@ class LoopProcess(RunningLoop):
             self._put(Kind.ASK, 0, request, arguments)
 
     def _put(self, *message: Any) -> None:
-        """Send a message; the loop, which looks at the mark, does not look for it in vain."""
+        # the loop, which looks at the mark, does not look for it in vain
         self._marks.send()
         self._channel.put(message)
 
     def _send(self, kind: Kind, patience: float, *rest: Any) -> Any:
-        """Send a request and wait for its answer while the loop lives, and while it is idle at most `patience` [s]."""
+        # wait for the answer while the loop lives, and while it is idle at most `patience` [s]
         if self.failure:
             raise LoopEndedError(self.failure)
         event = threading.Event()
