@@ -10,6 +10,7 @@ itself and cannot, the parent does.
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import signal
 import socket
@@ -61,8 +62,10 @@ class _TurningOff:
         self._asked: dict[int, float] = {}  # s, monotonic
         self.names: tuple[str, ...] = ()  # of the drives
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._asked
+    def late(self, number: int) -> str:
+        # the warning, for who asks: what was asked before may still be answered first
+        late = time.monotonic() - self._asked.get(number, math.inf) > TOLD_WITHIN
+        return unconfirmed(self.names) if late else ""
 
     def note(self, number: int, request: Callable[..., Any] | None) -> None:
         if request in _OFF:
@@ -399,7 +402,7 @@ class LoopProcess(RunningLoop):
             busy = self._marks.busy
             if busy or self.failure:
                 until = max(until, time.monotonic() + _LOOK)
-            if self.real and number in self._off and (untold := self._off.warning):
+            if self.real and (untold := self._off.late(number)):
                 self._answers.pop(number, None)
                 return untold
             hopeless = self._still > _HOPELESS + 5.0 * self._period or busy > _LONGEST
