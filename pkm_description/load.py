@@ -25,6 +25,8 @@ from pkm_description.urdf.unit_slips import in_words, suspects
 from pkm_description.urdf.xml_text import check_length, read_file, read_xml, root_tag
 from pkm_runtime.errors import shortened
 
+# ROS refuses a <dynamics> without damping and friction, and with it the file
+_UNDAMPED = re.compile(r"<dynamics(?=[^>]*\sspring_stiffness\b)(?![^>]*\s(?:damping|friction)\b)")
 _DIGEST = re.compile(r'^#define \w+_DIGEST "(\w+)"$', re.MULTILINE)
 _CONTENTS = re.compile(r'^(#define \w+_CONTENTS) "([\w ]*)".*$', re.MULTILINE)
 _WRITTEN = re.compile(r"^.*Written by pkm \w+, .*\n?", re.MULTILINE)
@@ -97,7 +99,7 @@ def expand_told(
     others = "<loop " not in text and _says_loops_otherwise(text)
     if root_tag(text) == "robot" and (others or (named and "<pkm" not in text)):
         return _from_format(path, named, text)
-    return text, str(path or ""), []
+    return _UNDAMPED.sub('<dynamics damping="0"', text), str(path or ""), []
 
 
 def _says_loops_otherwise(text: str) -> bool:

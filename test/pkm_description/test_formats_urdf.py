@@ -208,9 +208,8 @@ def test_a_joint_with_a_spring_alone_is_one_that_ros_reads(of_gallery):
     sprung = joint.replace('damping="0" friction="0"', 'spring_stiffness="2" spring_reference="0.1"')
     assert sprung != joint
     mechanism = load_mechanism(before + sprung + after)
-    for write in (to_tree, to_constraints):
-        root = ET.fromstring(write(mechanism)[0])
-        assert root.find("joint[@name='left_elbow']/dynamics").get("damping") == "0"
+    for text in (mechanism.urdf, to_tree(mechanism)[0], to_constraints(mechanism)[0]):
+        assert ET.fromstring(text).find("joint[@name='left_elbow']/dynamics").get("damping") == "0"
 
 
 def test_choices_of_the_reader_are_told():
