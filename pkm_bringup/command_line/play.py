@@ -243,7 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         real = not (given.dry or given.simulate)
         interruption.harmless = not real
         guardian = Guardian(partial(last_resort, mechanism, settings)) if real else None
-        interruption.when_asked = guardian.hurry if guardian is not None else interruption.when_asked
+        if guardian is not None:
+            interruption.when_asked = guardian.hurry
         try:
             kinematics, recording = play(
                 mechanism,

@@ -141,7 +141,7 @@ class CurveCheck:
         self._floors = shares * np.nan_to_num(of_home)
         self._felt = _FELT * float(np.nan_to_num(of_home[1]))
         near = 0.0 if self.space is None else self.space.margin
-        # of conditions, by how much a platform that is pushed may break them
+        # of conditions, by how much a platform that is pushed may break them; noise counts with the weight, at the end
         given = _GIVEN * min(1.0, kinematics.engine.size)
         self._given = np.array([given, *(0.5 * self._floors), 1.0, 0.5 * near, MOST_AT_REST])
         self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
