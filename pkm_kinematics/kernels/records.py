@@ -100,6 +100,7 @@ BLOCK = np.dtype(
         ("size", f),  # m, of the robot: what counts as closed, and how far a step may go, is measured against it
         ("inverse_at", i),  # where the block's pseudo-inverse (count, rows) lies in the workspace
         ("scratch_at", i),  # where rows * count + count**2 further values of it may be overwritten
+        ("side_at", i),  # where a block of more equations than joints keeps its Jacobian
         ("idle", i),  # joints that the closures leave free by design, such as the spin of a rod between two balls
         ("solver", i),
         ("driver", i),  # body whose position the distance equation gives, -1 if none

@@ -221,6 +221,9 @@ def assemble(mechanism: Mechanism, graph: Graph, plans: list[list[Plan]], home: 
             rows_at, inverse_at = rows_at + m, inverse_at + m * n
         if limb and limb[0].closures:
             spans.append((first, b))
+    tall = np.where(blocks["rows"] > blocks["count"], 2 * blocks["rows"] * blocks["count"], 0)
+    blocks["side_at"] = inverse_at + np.cumsum(tall) - tall
+    inverse_at += int(tall.sum())
     blocks["scratch_at"] = inverse_at
     scratch = max((int(x["rows"] * x["count"] + x["count"] ** 2) for x in blocks), default=0)
     scratch = max(scratch, BRANCH_SCRATCH)

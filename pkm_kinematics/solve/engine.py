@@ -124,15 +124,18 @@ class FromHome:
         own = np.array([pairs.index((r, r)) for r in range(6)])
         products = [second[:, k] - (r != c) * (second[:, own[r]] + second[:, own[c]]) for k, (r, c) in enumerate(pairs)]
         rates = np.vstack([first[:, own].T, 0.5 * np.array(products)]).T
-        state, blocks = robot.data(joints).state, robot.tables.blocks
-        sides = np.array([state["side"][b["start"]] if b["count"] else 0.0 for b in blocks])
+        data, blocks = robot.data(joints), robot.tables.blocks
+        sides = np.array([data.state["side"][b["start"]] if b["count"] else 0.0 for b in blocks])
+        tall = data.work[blocks["side_at"][0] : blocks["scratch_at"][0]].copy() if len(blocks) else np.empty(0)
         exact = self.positions.exact if robot.divided else np.inf
-        return AtHome(writeable(robot.home), writeable(joints), sides, writeable(rates), exact, not robot.continues)
+        return AtHome(
+            writeable(robot.home), writeable(joints), sides, tall, writeable(rates), exact, not robot.continues
+        )
 
     @cached_property
     def _solve_near_home(self) -> WithScratch:
         row = np.empty(1)
-        start = AtHome(row, row, row, np.empty((1, 27)), 0.0, False)
+        start = AtHome(row, row, row, row, np.empty((1, 27)), 0.0, False)
         example = start, np.empty((1, 7)), NEAREST, self.positions.unsolved(1)
         return WithScratch(solve_near_home, self.robot.data, self.robot.model, *example)
 
@@ -252,7 +255,7 @@ class FromHome:
     @cached_property
     def _stay_on_a_side(self) -> WithScratch:
         rows, kept = np.empty((1, 7)), np.empty(1, dtype=bool)
-        example = np.empty(7), rows, rows, NEAREST, self.positions.unsolved(1), kept
+        example = np.empty(7), rows, rows, rows, rows, NEAREST, self.positions.unsolved(1), kept
         return WithScratch(stay_on_a_side, self.robot.data, self.robot.model, *example)
 
     def _in_shorter_steps(
@@ -271,7 +274,8 @@ class FromHome:
             with np.errstate(invalid="ignore"):
                 turned = np.abs(solved.q[:, columns] - joints[going][:, columns]).max(axis=1, initial=0.0)
             kept = np.empty(len(going), dtype=bool)
-            self._stay_on_a_side(self.robot.model, self._path.home, start, poses, branch, solved, kept)
+            before = joints[going], self._along(paths, done[going])
+            self._stay_on_a_side(self.robot.model, self._path.home, start, *before, poses, branch, solved, kept)
             followed = closed & ~(turned > JUMP) & (kept | (step * SHORTER < ROUND))
             joints[going[followed]], done[going[followed]] = solved.q[followed], end[followed]
             step = np.where(followed, np.minimum(step / SHORTER, STEP), step * SHORTER)

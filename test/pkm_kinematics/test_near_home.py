@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from pkm_description import load_mechanism
 from pkm_description.corrections import Displacement, corrected, corrected_text
@@ -64,6 +65,27 @@ def test_lean_calls_leap_though_a_straight_way_leaves_the_motion_space(of_galler
     for pose, drives in zip(poses, expected.actuated, strict=True):
         assert call(np.ascontiguousarray(pose), q) == Status.CONVERGED
         np.testing.assert_allclose(q, drives, atol=1e-9)
+
+
+def test_limbs_stretched_at_home_stay_in_their_mode() -> None:
+    """Blocks of more equations than joints: an iteration that leapt over their singularity was not seen."""
+    k = Kinematics(load_mechanism("wrist_3ruu", xacro_args={"home_swing": "0.03"}))
+    directions = np.random.default_rng(0).normal(size=(120, 3))
+    lengths = np.linspace(0.02, 0.3, 120)[:, None]
+    paths = lengths * directions / np.linalg.norm(directions, axis=1, keepdims=True)  # rad
+    poses = np.repeat(k.home[None], len(paths), axis=0)
+    seeds, followed = np.repeat(k.inverse(k.home).joints[None], len(paths), axis=0), np.ones(len(paths), dtype=bool)
+    home = Rotation.from_quat(k.home[3:])
+    for part in np.linspace(0.0, 1.0, 201)[1:]:  # at most 1.5 mrad each
+        poses[:, 3:] = (Rotation.from_rotvec(part * paths) * home).as_quat()
+        found = k.inverse(poses, seed=seeds)
+        with np.errstate(invalid="ignore"):
+            followed &= found.ok & (np.abs(found.joints - seeds).max(axis=1) < 0.25)
+        seeds[followed] = found.joints[followed]
+    assert followed.sum() > 10
+    here = k.inverse(poses[followed])
+    assert (here.status == Status.CONVERGED).all()
+    np.testing.assert_allclose(here.joints, seeds[followed], atol=1e-7)
 
 
 @pytest.mark.parametrize("name", ["h4", "capaman"])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pkm_kinematics.kernels.compiled_rotations import shift_pose, write_displacement
-from pkm_kinematics.kernels.dense import copy, determinant_sign
+from pkm_kinematics.kernels.dense import copy, determinant_sign, gram
 from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
 from pkm_kinematics.kernels.path.follow import CONTRACTION, PATH_BEGAN, STEP_BEGAN, TRIAL, keep, put_back
 from pkm_kinematics.kernels.position.closures import block_jacobian
@@ -62,6 +62,7 @@ class AtHome(NamedTuple):
     pose: Any  # (7,)
     joints: Any  # (n_joints,)
     sides: Any  # (n_blocks,) of `set_out`
+    tall: Any  # Jacobians of blocks with more equations than joints, as `Data.work` keeps them
     rates: Any  # (n_joints, 27) per displacement (6,) and per product of two of its numbers
     exact: float  # largest gap [m] of what needs no other way of solving
     from_home: bool  # as `Choice` has it
@@ -121,6 +122,7 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, out, paths, len
             shortest = part < SHORTEST
             if followed and (open_on_the_path or follows(model, data) or (shortest and divided)):
                 read_joints(model, data, q[k])
+                keep_tall(model, data)
                 done[k] = end
                 if end >= 1.0:
                     out.status[k], out.residual[k], out.iterations[k] = status, residual, iterations
@@ -136,11 +138,9 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, out, paths, len
 
 @compiled
 def solve_near_home(model, data, start, poses, branch, out):
-    """Fill `out`, a `Solved` without rates, for poses (n, 7) near home; the others get the status LEFT. Counts them.
-
-    Limbs are solved from where their joints get, to second order, as the platform goes straight there. If Newton's
-    method goes on as in `follow.py`, and no joint turned far, they end in the configuration to which they follow.
-    """
+    """Fill `out`, a `Solved` without rates, for poses (n, 7) near home; the others get the status LEFT. Counts them."""
+    # Limbs are solved from where their joints get, to second order, as the platform goes straight there. If Newton's
+    # method goes on as in `follow.py`, and no joint turned far, they end in the configuration to which they follow.
     bodies, blocks, state, path = model.bodies, model.blocks, data.state, data.system[VECTORS, PATH]
     slowest, left = data.system[VECTORS, SLOWEST], 0
     for i in range(2, bodies.shape[0]):
@@ -148,6 +148,9 @@ def solve_near_home(model, data, start, poses, branch, out):
     for b in range(blocks.shape[0]):
         if blocks[b].solver == NEWTON:
             state[blocks[b].start].side = start.sides[b]
+    if blocks.shape[0] > 0:
+        at = blocks[0].side_at
+        copy(start.tall, data.work[at : at + start.tall.shape[0]])
     for k in range(poses.shape[0]):
         out.status[k] = LEFT
         left += 1
@@ -220,16 +223,47 @@ def set_out(model, data, pose, branch):
     for b in range(model.blocks.shape[0]):
         block = model.blocks[b]
         if block.solver == NEWTON:
-            data.state[block.start].side = side_of_block(model, data, block)
+            data.state[block.start].side = 1.0 if is_tall(block) else side_of_block(model, data, block)
+    keep_tall(model, data)
 
 
 @compiled
-def stay_on_a_side(model, data, home, joints, poses, branch, out, kept):
+def is_tall(block):
+    """Whether a block has more equations than joints: it is then on one side of singularities from step to step."""
+    return block.solver == NEWTON and block.rows > block.count and block.idle == 0
+
+
+@compiled
+def keep_tall(model, data):
+    """Keep the Jacobians of blocks with more equations than joints, as they are where a step begins."""
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if is_tall(block):
+            block_jacobian(model, data, block, data.work, block.side_at)
+
+
+@compiled
+def copy_tall(model, data, source, to):
+    """Copy these Jacobians: 0 is where a step began, 1 where its path did."""
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if is_tall(block):
+            size = block.rows * block.count
+            first, second = block.side_at + source * size, block.side_at + to * size
+            copy(data.work[first : first + size], data.work[second : second + size])
+
+
+@compiled
+def stay_on_a_side(model, data, home, joints, left, before, poses, branch, out, kept):
     """Note in `kept` (n,) whether `out`, a `Solved`, is on the side of `joints` (1 or n, n_joints) at `home` (7,)."""
+    # Tall blocks are compared with where they `left`, joints (n, n_joints) at the poses `before` (n, 7).
     for k in range(poses.shape[0]):
         if k < joints.shape[0]:
             take_seed(model, data, joints[k])
             set_out(model, data, home, branch)
+        take_seed(model, data, left[k])
+        solve_pose(model, data, before[k], branch)
+        keep_tall(model, data)
         take_seed(model, data, out.q[k])
         status, _, _ = solve_pose(model, data, poses[k], branch)
         kept[k] = closes(status) and on_the_same_side(model, data)
@@ -237,13 +271,19 @@ def stay_on_a_side(model, data, home, joints, poses, branch, out, kept):
 
 @compiled
 def side_of_block(model, data, block):
-    """Sign of the determinant of a block's equations; 0 for a large or not square system."""
+    """Sign of the determinant of a block's equations, of a tall block times those it keeps; 0 for a large system."""
+    m = block.rows
     n = block.count
-    if block.rows != n or n > data.system.shape[1]:
+    if n > data.system.shape[1] or not (m == n or is_tall(block)):
         return 0.0
-    J = data.work[block.scratch_at : block.scratch_at + n * n]
+    J = data.work[block.scratch_at : block.scratch_at + m * n]
     block_jacobian(model, data, block, J, 0)
-    return determinant_sign(J.reshape(n, n), n)
+    if m == n:
+        return determinant_sign(J.reshape(n, n), n)
+    kept = data.work[block.side_at : block.side_at + m * n]
+    A = data.work[block.scratch_at + m * n : block.scratch_at + m * n + n * n].reshape(n, n)
+    gram(kept.reshape(m, n), J.reshape(m, n), A)
+    return determinant_sign(A, n)
 
 
 @compiled
@@ -293,6 +333,7 @@ def approach(model, data, branch, pose):
     length = step_length(path, model.task[0].size)
     keep(state, STEP_BEGAN)
     keep(state, PATH_BEGAN)
+    copy_tall(model, data, 0, 1)
     vectors[SLOWEST, 0] = 0.0
     if length < SHORT * STEP:
         return True
@@ -308,10 +349,12 @@ def approach(model, data, branch, pose):
         followed = (status == CONVERGED or open_on_the_path) and not jumped(model, data)
         if followed and (open_on_the_path or follows(model, data) or (shortest and divided)):
             keep(state, STEP_BEGAN)
+            keep_tall(model, data)
             done = end
             part = min(2.0 * part, 1.0)
         elif shortest:
             put_back(state, PATH_BEGAN)
+            copy_tall(model, data, 1, 0)
             return False
         else:
             put_back(state, STEP_BEGAN)
@@ -325,7 +368,9 @@ def arrive(model, data, pose, status):
     """Status of a lean call at `pose`, from `status` so far; takes the limbs back if they jumped or are open."""
     if status in (UNREACHABLE, DIVERGED, NOT_CONNECTED) or jumped(model, data) or not follows(model, data):
         put_back(data.state, PATH_BEGAN)
+        copy_tall(model, data, 1, 0)
         return status if status != CONVERGED else DIVERGED
+    keep_tall(model, data)
     copy(pose, data.system[VECTORS, LAST, :7])
     return status
 
