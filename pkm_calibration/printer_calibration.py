@@ -42,7 +42,7 @@ RATIOS = np.linspace(-3.0, 3.0, 25)  # such logarithms over that of the usual ra
 MISREAD = 0.1  # of a distance: calipers and plastic do not err by more
 NOISIEST = {"height": 0.3, "manual": 2.5, "distance": 0.8}  # mm: with more, what is measured is no delta's
 UNEXPLAINED, HARDLY = 4.0, 0.4  # times the usual noise, and of what it was: what no delta explains
-UNLIKE = {"arm": 0.04, "pair": 0.03, "radius": 0.15, "angle": 5.0}  # shares, and degrees: beyond any printer
+UNLIKE = {"arm": 0.04, "pair": 0.03, "radius": 0.15, "angle": 5.0, "endstop": 50.0}  # shares; degrees, mm: beyond any
 STEPS = -0.5, 1.0  # shares by which steps are longer, where microsteps are wrong by a factor of two
 FURTHER = -0.75, -0.875, -0.9375, 3.0, 7.0, 15.0  # and by further ones
 EXPLAINED = 0.05  # of what measurements miss by: what is left where such a factor alone explains them
@@ -159,7 +159,8 @@ def _chosen(fit: PrinterFit, J: Array, level: float) -> Array:
     for T in freedoms(fit):
         if T.shape[1] < len(A) and T.shape[1] <= probed + 1 and np.linalg.svd(A @ T)[1][-1] > 1.0:
             return T
-    return freedoms(fit)[-1]
+    s, Vt = np.linalg.svd(A @ T)[1:]  # of the last: points at one place tell only the mean of the endstops
+    return np.asarray(T @ Vt[: (s > 1e-9 * s[0]).sum()].T)
 
 
 def _estimated(fit: PrinterFit, T: Array) -> tuple[Estimate, _Noise]:
@@ -421,6 +422,11 @@ def implausible(fit: PrinterFit, x: Array, after: Array, used: NDArray[np.bool_]
             reasons.append(
                 f"{name} comes out as {x[k]:.2f} degrees, the settings say {start[k]:.2f}: no tower is like that"
             )
+        if name.endswith("endstop") and abs(x[k] - start[k]) > UNLIKE["endstop"]:
+            reasons.append(
+                f"{name} comes out as {x[k]:.1f} mm, the settings say {start[k]:.1f}: no probe reaches such a bed; "
+                "are the measurements of this printer, after homing?"
+            )
     for sensor, most in NOISIEST.items():
         those, lost = used & (fit.kinds == sensor), ~used & (fit.kinds == sensor)
         if sensor != "manual" and lost.any() and lost.sum() >= those.sum():
@@ -543,7 +549,7 @@ def spoilt(fit: PrinterFit, after: Array, before: Array) -> list[str]:
         return []
     measured, bed = fit.printer.measured, fit.printer.bed
     at = nozzle(fit.printer.model, fit.start, measured.places)[:, :2]
-    across = np.sqrt(np.linalg.eigvalsh(np.cov(at.T))) if len(at) > 1 else np.zeros(2)
+    across = np.sqrt(np.abs(np.linalg.eigvalsh(np.cov(at.T)))) if len(at) > 1 else np.zeros(2)
     (x, y), (wide, deep) = at.min(axis=0), np.ptp(at, axis=0)
     where = f"their points are too few ({len(at)})"
     if across[0] < LINE * across[1]:

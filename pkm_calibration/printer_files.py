@@ -37,6 +37,7 @@ WORD = re.compile(r"([A-Z])([-+]?[\d.]+(?:E[-+]?\d+)?(?::[-+]?[\d.]+)*)")
 SPOKEN = {
     "printer.delta_radius": "R",
     **{f"stepper_{a}.arm_length": f"the rod of tower {b}" for a, b in zip("abc", "XYZ", strict=True)},
+    **{f"stepper_{a}.position_endstop": f"the endstop of tower {b}" for a, b in zip("abc", "XYZ", strict=True)},
     **{f"stepper_{a}.angle": f"the direction of tower {b}" for a, b in zip("abc", "XYZ", strict=True)},
     "arm_length and delta_radius": "L and R of M665",
     "rotation_distance, microsteps and full_steps_per_rotation": "the steps per mm of M92",

@@ -171,6 +171,27 @@ def test_points_that_leave_the_bed_unknown_are_refused(points: np.ndarray, reaso
         assert found.reasons == ()
 
 
+def test_heights_at_one_place_leave_the_endstops_unknown(tmp_path: Path) -> None:
+    """They tell the mean of the endstops, to microns, and no single one."""
+    printer = simulated(distances=False)
+    for k in range(7):
+        printer.saved[f"height{k}"] = repr(0.001 * k)
+        printer.saved[f"height{k}_pos"] = printer.saved["height0_pos"]
+    found = calibrate_printer(read_klipper(printer.write(tmp_path)))
+    assert any("cover x 0 to 0" in reason for reason in found.reasons)
+    low, high = found.intervals()["stepper_a.position_endstop"]
+    assert high - low > 2.0
+    assert any("position_endstop change by one amount" in note for note in found.notes)
+
+
+def test_steps_that_put_the_bed_a_metre_away_are_refused(tmp_path: Path) -> None:
+    printer = simulated()
+    for key in [key for key in printer.saved if "_pos" in key]:
+        printer.saved[key] = ",".join(str(float(one) + 1e5) for one in printer.saved[key].split(","))
+    found = calibrate_printer(read_klipper(printer.write(tmp_path)))
+    assert "stepper_a.position_endstop comes out as 12" in found.reasons[0]
+
+
 @pytest.mark.parametrize("kinematics", ["delta", "rotary_delta"])
 def test_towers_exchanged_in_heights_alone_are_refused_by_name(kinematics: str, tmp_path: Path) -> None:
     printer = simulated(kinematics, seed=2)
